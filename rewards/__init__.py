@@ -1,0 +1,47 @@
+"""How good is this text? Graders, and the one function that makes a reward of each.
+
+Standard library only; `math` asks math-verify, in processes of its own. Never torch, never `rl`.
+"""
+
+from rewards.base import Grader, Reward, per_completion, required_columns, with_batch
+from rewards.countdown import countdown_reached
+from rewards.extract import final_answer, first_turn, last_boxed, last_tag
+from rewards.format import int_answer, soft_format, strict_format, xml_count
+from rewards.gsm8k import gsm8k_correct
+from rewards.math_answer import math_correct
+from rewards.sudoku import sudoku_solved
+from rewards.worker_pool import Outcome, WorkerPool
+
+REWARDS: dict[str, Grader] = {
+    "sudoku": sudoku_solved,
+    "countdown": countdown_reached,
+    "math": math_correct,
+    "gsm8k": gsm8k_correct,
+    "soft_format": soft_format,
+    "strict_format": strict_format,
+    "xml_count": xml_count,
+    "int_answer": int_answer,
+}
+
+__all__ = [
+    "REWARDS",
+    "Grader",
+    "Outcome",
+    "Reward",
+    "WorkerPool",
+    "countdown_reached",
+    "final_answer",
+    "first_turn",
+    "gsm8k_correct",
+    "int_answer",
+    "last_boxed",
+    "last_tag",
+    "math_correct",
+    "per_completion",
+    "required_columns",
+    "soft_format",
+    "strict_format",
+    "sudoku_solved",
+    "with_batch",
+    "xml_count",
+]

@@ -1,0 +1,250 @@
+"""Accuracy on held-out prompts, with the sampler, prompt and grader of training.
+
+    accuracy = (number of completions that the grader gives 1) / (number that it graded)
+
+Greedy decoding is temperature 0; sampled decoding writes one completion per prompt at the
+configured temperature. A completion depends on the weights, the prompt's id and the seed, not on
+batch size, row order or number of processes.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from accelerate import PartialState
+from accelerate.utils import gather_object
+from rich.progress import track
+
+from estimators import stable_seed
+from rl.console import err
+from rl.generation import as_completion
+from rl.intervals import Accuracy
+from rl.models.denoiser import ModelDenoiser
+from rl.models.loading import LoadedModel
+from rl.reward_binding import as_reward
+from rl.reward_calls import RewardCalls
+from rl.rollouts import write_completions
+from rl.samplers import Sampler
+
+Row = dict[str, Any]
+Results = dict[str, dict[int, Accuracy]]  # "greedy" or "sampled" -> denoising steps -> accuracy
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationConfig:
+    """The `evaluation:` section of a recipe.
+
+    prompts: how many test prompts; None is all.
+    steps: denoising steps of greedy decoding; empty is the sampler's own number.
+    sampled_steps: denoising steps of decoding at `temperature`; empty is none.
+    batch_size: completions denoised at a time, per process.
+    every: training steps between evaluations while training; 0 is none.
+    monitor_prompts: test prompts of those evaluations.
+    seed: of sampled decoding; the prompts do not depend on it.
+    """
+
+    prompts: int | None = 1000
+    steps: tuple[int, ...] = ()
+    sampled_steps: tuple[int, ...] = ()
+    temperature: float = 1.0
+    batch_size: int = 128
+    every: int = 0
+    monitor_prompts: int = 200
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("prompts", "batch_size", "monitor_prompts"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                null = ", or null for all" if name == "prompts" else ""
+                raise ValueError(f"{name} is {value}; use at least 1{null}")
+        if self.every < 0:
+            raise ValueError(
+                f"every is {self.every}; use a number of training steps, or 0 for none"
+            )
+        for name in ("steps", "sampled_steps"):
+            values = getattr(self, name)
+            if any(value < 1 for value in values) or len(set(values)) < len(values):
+                raise ValueError(f"{name} is {list(values)}; list different numbers from 1 up")
+        if not 0 < self.temperature < math.inf:
+            raise ValueError(
+                f"temperature is {self.temperature}; sampled decoding needs a positive number "
+                "(greedy decoding is in `steps`)"
+            )
+
+    def samplers(self, sampler: Sampler) -> dict[str, dict[int, Sampler]]:
+        """`sampler` at every configured number of steps and temperature."""
+        greedy = replace(sampler, temperature=0.0)
+        sampled = replace(sampler, temperature=self.temperature)
+        return {
+            "greedy": {n: replace(greedy, steps=n) for n in self.steps or (sampler.steps,)},
+            "sampled": {n: replace(sampled, steps=n) for n in self.sampled_steps},
+        }
+
+    def validate(self, sampler: Sampler, length: int) -> None:
+        """Raise if a number of steps does not fit completions of `length` tokens."""
+        for mode, samplers in self.samplers(sampler).items():
+            for variant in samplers.values():
+                try:
+                    variant.validate(length)
+                except ValueError as error:
+                    name = "steps" if mode == "greedy" else "sampled_steps"
+                    raise ValueError(f"evaluation.{name}: {error}") from error
+
+    def monitor(self, sampler: Sampler) -> "EvaluationConfig":
+        """The short evaluation while training: greedy, at the steps of training."""
+        return replace(self, prompts=self.monitor_prompts, steps=(sampler.steps,), sampled_steps=())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generation:
+    """One completion of one prompt. tokens: up to and including the first end token."""
+
+    id: str
+    repeat: int
+    completion: str
+    tokens: int
+    nfe: int
+    steps: int
+    temperature: float
+    score: float | None = None
+
+
+def generate(
+    denoiser: ModelDenoiser,
+    loaded: LoadedModel,
+    rows: Sequence[Row],
+    sampler: Sampler,
+    length: int,
+    *,
+    seed: int,
+    batch_size: int,
+    repeat: int = 0,
+    rank: int = 0,
+    world_size: int = 1,
+    progress: bool = False,
+) -> list[Generation]:
+    """Complete `rows[rank::world_size]`, in that order."""
+    mine = list(rows[rank::world_size])
+    share = -(-len(rows) // world_size)
+    # Ranks run equal numbers of forwards, since some strategies gather parameters inside them.
+    work = sorted(mine + [rows[0]] * (share - len(mine)), key=lambda row: len(str(row["prompt"])))
+    device = next(denoiser.model.parameters()).device
+    written: dict[str, Generation] = {}
+    starts = range(0, len(work), batch_size)
+    title = f"{sampler.steps} steps, T={sampler.temperature:g}"
+    for at in track(starts, title, console=err, transient=True, disable=not progress):
+        batch = work[at : at + batch_size]
+        out = write_completions(
+            denoiser,
+            sampler,
+            loaded.tokenizer,
+            batch,
+            length=length,
+            seeds=[stable_seed(seed, row["id"], repeat) for row in batch],
+            stop_ids=loaded.stop_ids,
+            pad_id=loaded.pad_id,
+            device=device,
+        )
+        counts = out.sequences.completion_mask.sum(-1).tolist()
+        for row, text, tokens, nfe in zip(batch, out.texts, counts, out.nfe.tolist(), strict=True):
+            written[row["id"]] = Generation(
+                id=row["id"],
+                repeat=repeat,
+                completion=text,
+                tokens=tokens,
+                nfe=nfe,
+                steps=sampler.steps,
+                temperature=sampler.temperature,
+            )
+    return [written[row["id"]] for row in mine]
+
+
+def grade(
+    generations: Sequence[Generation], rows: Sequence[Row], grader: Callable[..., Any]
+) -> list[Generation]:
+    """Fill in `score`; None where the grader does not apply or failed, which is logged.
+
+    grader: `score(completion, **columns)`, or a reward with TRL's call.
+    """
+    if not generations:
+        return []
+    by_id = {row["id"]: row for row in rows}
+    own = [by_id[generation.id] for generation in generations]
+    name = getattr(grader, "__name__", type(grader).__name__)
+    calls = RewardCalls(names=[name], functions=[as_reward(grader)], weights=[1.0])
+    completions = [
+        as_completion(generation.completion, row["prompt"])
+        for generation, row in zip(generations, own, strict=True)
+    ]
+    scores = calls(own, completions, [[] for _ in own])
+    return [
+        replace(generation, score=None if math.isnan(score) else score)
+        for generation, (score,) in zip(generations, scores, strict=True)
+    ]
+
+
+def accuracy(generations: Sequence[Generation]) -> Accuracy:
+    """Completions with score 1 out of those that were graded."""
+    scores = [generation.score for generation in generations if generation.score is not None]
+    if not scores:
+        raise ValueError(
+            f"none of the {len(generations)} completions could be graded; the log says why (a "
+            "grader that failed, or rows without the answer column it needs)"
+        )
+    return Accuracy(correct=sum(score >= 1 for score in scores), total=len(scores))
+
+
+def evaluate(
+    denoiser: ModelDenoiser,
+    loaded: LoadedModel,
+    rows: Sequence[Row],
+    sampler: Sampler,
+    length: int,
+    *,
+    grader: Callable[..., Any],
+    config: EvaluationConfig,
+    progress: bool = False,
+    on_result: Callable[[str, int, list[Generation]], None] | None = None,
+) -> Results:
+    """Accuracy for every setting of `config`; all processes must call it and all get the result.
+
+    rows: the prompts to use, see `held_out_rows`; `config.prompts` is not read here.
+    on_result: called with ("greedy" or "sampled", steps, all generations in the order of `rows`).
+    """
+    state = PartialState()
+    results: Results = {}
+    for mode, samplers in config.samplers(sampler).items():
+        results[mode] = {}
+        for steps, variant in samplers.items():
+            own = generate(
+                denoiser,
+                loaded,
+                rows,
+                variant,
+                length,
+                seed=config.seed,
+                batch_size=config.batch_size,
+                rank=state.process_index,
+                world_size=state.num_processes,
+                progress=progress and state.is_main_process,
+            )
+            found = {x.id: x for x in gather_object(grade(own, rows, grader))}
+            everyone = [found[row["id"]] for row in rows]
+            results[mode][steps] = accuracy(everyone)
+            if on_result is not None:
+                on_result(mode, steps, everyone)
+    return results
+
+
+def held_out_rows(task: Any, prompts: int | None) -> list[Row]:
+    """The first `prompts` test rows of a `rl.tasks.Task`; None is all."""
+    rows = task.rows("test", limit=prompts)
+    ids = {row["id"] for row in rows}
+    if len(ids) < len(rows) or not rows:
+        raise ValueError(
+            f"task {task.name}: {len(rows)} test rows have {len(ids)} different ids; an evaluation "
+            "needs at least one row, and an `id` of its own for each"
+        )
+    return rows

@@ -1,0 +1,63 @@
+"""The bare model, ready to denoise, out of whatever DDP, DeepSpeed or FSDP wrapped it in.
+
+Under ZeRO-3 every rank first gathers all parameters and DeepSpeed's hooks come off, so ranks may
+run different numbers of forwards. The hooks go back on at the end.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from accelerate import Accelerator
+from torch import nn
+
+
+def is_zero3(accelerator: Accelerator) -> bool:
+    plugin = accelerator.state.deepspeed_plugin
+    return plugin is not None and plugin.zero_stage == 3
+
+
+@contextmanager
+def generation_mode(
+    wrapped: nn.Module, accelerator: Accelerator, gather: bool
+) -> Iterator[nn.Module]:
+    """Yields the unwrapped module with gradient checkpointing off; parameters whole if `gather`."""
+    model = accelerator.unwrap_model(wrapped)
+    with no_checkpointing(model):
+        if not (gather and is_zero3(accelerator)):
+            yield model
+            return
+        import deepspeed
+
+        with deepspeed.zero.GatheredParameters(list(wrapped.parameters())), _without_hooks(wrapped):
+            yield model
+
+
+@contextmanager
+def no_checkpointing(model: nn.Module) -> Iterator[None]:
+    """Gradient checkpointing off: without gradients it only costs time."""
+    layers = [m for m in model.modules() if getattr(m, "gradient_checkpointing", False)]
+    for layer in layers:
+        layer.gradient_checkpointing = False  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.gradient_checkpointing = True  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@contextmanager
+def _without_hooks(engine: Any) -> Iterator[None]:
+    offload = getattr(engine.optimizer, "parameter_offload", engine.optimizer)
+    for parameter in offload.module.parameters():
+        parameter.ds_active_sub_modules.clear()
+    for hook in offload.forward_hooks + offload.backward_hooks:
+        hook.remove()
+    offload.forward_hooks, offload.backward_hooks = [], []
+    try:
+        yield
+    finally:
+        coordinator = getattr(offload, "param_coordinator", None)
+        if coordinator is not None and not coordinator.is_invalid_trace():
+            coordinator._invalidate_trace()
+        offload._register_deepspeed_module(offload.module)

@@ -1,0 +1,151 @@
+"""A masked diffusion model behind one calling convention.
+
+Takes ids, a padding mask and the positions to predict. Attention, position ids, forbidden ids
+and the output head live behind it. Equal rows are run once and equal positions meet the head
+once; results are gathered back, and gradients add up as if each had been run.
+
+Shapes: N rows, S tokens, K requested positions, P distinct ones, V vocabulary.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor, nn
+
+from estimators import Reduce
+
+from .head import HeadRequest
+
+if TYPE_CHECKING:
+    from .loading import LoadedModel
+
+LOGITS_PER_CHUNK = 2**25  # 128 MB of fp32 logits at a time
+
+
+def _as_is(count: int) -> int:
+    return count
+
+
+@dataclass
+class ModelDenoiser:
+    """Callable as `estimators.Denoiser`.
+
+    model: anything that accepts `request=` (see head.py), bare or wrapped by DDP/DeepSpeed/PEFT.
+    forbidden: ids that may never be written: mask, padding, rows beyond the tokenizer.
+    causal_class: the native class is causal unless given a 4-D mask.
+    rows_per_forward: split larger calls; bounds activation memory.
+    equalize: maps a local number of forwards to the number all ranks must run. Strategies that
+        gather parameters inside the forward (ZeRO-3, FSDP) hang if ranks disagree.
+    """
+
+    model: nn.Module
+    mask_id: int
+    forbidden: tuple[int, ...]
+    vocab_size: int
+    causal_class: bool = False
+    rows_per_forward: int | None = None
+    equalize: Callable[[int], int] = _as_is
+    forwards: int = field(default=0, init=False)  # rows run so far, after removing duplicates
+
+    def __call__(
+        self,
+        ids: Int[Tensor, "N S"],
+        attention: Bool[Tensor, "N S"],
+        index: Int[Tensor, " K"],
+        reduce: Reduce,
+    ) -> tuple[Tensor, ...]:
+        S = ids.shape[1]
+        distinct_US, member_N = torch.unique(
+            ids.masked_fill(~attention, -1), dim=0, return_inverse=True
+        )
+        index = member_N[index // S] * S + index % S
+        limit = self.rows_per_forward or len(distinct_US)
+        parts: list[tuple[Tensor, ...]] = []
+        order: list[Tensor] = []
+        for lo in range(0, self.equalize(-(-len(distinct_US) // limit)) * limit, limit):
+            rows_US = distinct_US[lo : lo + limit]
+            if len(rows_US) == 0:  # other ranks still have rows: run one and ask it for nothing
+                rows_US = distinct_US[:1]
+            entries = ((index >= lo * S) & (index < (lo + limit) * S)).nonzero()[:, 0]
+            parts.append(self._forward(rows_US, index[entries] - lo * S, entries, reduce))
+            order.append(entries)
+        back = torch.cat(order).argsort()
+        return tuple(torch.cat(kept)[back] for kept in zip(*parts, strict=True))
+
+    @classmethod
+    def of(
+        cls,
+        loaded: "LoadedModel",
+        model: nn.Module | None = None,
+        *,
+        rows_per_forward: int | None = None,
+        equalize: Callable[[int], int] | None = None,
+    ) -> "ModelDenoiser":
+        """The denoiser of a loaded model; `model` is the same model as the trainer wrapped it."""
+        return cls(
+            model=loaded.model if model is None else model,
+            mask_id=loaded.mask_id,
+            forbidden=loaded.forbidden_ids,
+            vocab_size=loaded.vocab_size,
+            causal_class=loaded.spec.causal,
+            rows_per_forward=rows_per_forward,
+            equalize=equalize or _as_is,
+        )
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """No gradients, evaluation mode, dropout off; restores the mode afterwards."""
+        was_training = self.model.training
+        self.model.eval()
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            self.model.train(was_training)
+
+    def _forward(
+        self, ids: Tensor, index: Tensor, names: Tensor, reduce: Reduce
+    ) -> tuple[Tensor, ...]:
+        """Run rows without duplicates; -1 marks padding. `names` are the caller's entry numbers."""
+        attention = ids.ne(-1)
+        self.forwards += len(ids)
+        positions, chunks, order = self._chunks(index, names)
+        forbidden = torch.tensor(self.forbidden, dtype=torch.long, device=ids.device)
+        kept = self.model(
+            input_ids=ids.clamp(min=0),
+            attention_mask=self._mask(attention),
+            position_ids=(attention.long().cumsum(-1) - 1).clamp(min=0),
+            request=HeadRequest(
+                positions=positions, chunks=chunks, forbidden=forbidden, reduce=reduce
+            ),
+        )
+        back = order.argsort()
+        return tuple(x[back] for x in kept)
+
+    def _chunks(
+        self, index: Tensor, names: Tensor
+    ) -> tuple[Tensor, list[tuple[slice, Tensor, Tensor]], Tensor]:
+        """Distinct positions, the chunks that cover them, and the entries in chunk order."""
+        positions, place_K = torch.unique(index, return_inverse=True)
+        if len(positions) == 0:
+            positions = index.new_zeros(1)
+        size = max(1, LOGITS_PER_CHUNK // self.vocab_size)
+        chunks: list[tuple[slice, Tensor, Tensor]] = []
+        order: list[Tensor] = []
+        for lo in range(0, self.equalize(-(-len(positions) // size)) * size, size):
+            where = slice(lo, lo + size) if lo < len(positions) else slice(0, 1)
+            inside = ((place_K >= lo) & (place_K < lo + size)).nonzero()[:, 0]
+            chunks.append((where, names[inside], place_K[inside] - lo))
+            order.append(inside)
+        return positions, chunks, torch.cat(order)
+
+    def _mask(self, attention: Bool[Tensor, "N S"]) -> Bool[Tensor, "N 1 S S"] | None:
+        """Everyone sees every real token. Boolean: for SDPA only (eager would add it)."""
+        if not self.causal_class and bool(attention.all()):
+            return None
+        N, S = attention.shape
+        return attention[:, None, None, :].expand(N, 1, S, S)

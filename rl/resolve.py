@@ -1,0 +1,94 @@
+"""A name in a recipe -> the thing it names.
+
+A name is a registry's key, or a plug-in: "package.module:attr" or "path/file.py:attr" (a path is
+relative to the recipe, then to the current folder). One resolver, one error sentence, wherever a
+name is allowed.
+"""
+
+import difflib
+import hashlib
+import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` with the nearest known name, or nothing when none is near."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean '{near[0]}'?" if near else "."
+
+
+def lookup(kind: str, name: str, registry: Mapping[str, object], folder: Path) -> object:
+    """The registry's entry or the plug-in; ValueError names the nearest entry."""
+    if ":" in name:
+        return plug_in(name, folder)
+    if name in registry:
+        return registry[name]
+    example = "my_reward" if kind == "reward" else f"My{kind.title()}"
+    raise ValueError(
+        f"unknown {kind} {name!r}{did_you_mean(name, registry)} "
+        f'Known: {", ".join(sorted(registry))}. Your own: "my_file.py:{example}".'
+    )
+
+
+def plug_in(reference: str, folder: Path) -> object:
+    """Import `module:attr`; every way that can fail is told as a ValueError about `reference`."""
+    source, _, attribute = reference.rpartition(":")
+    if not source or not attribute.isidentifier():
+        raise ValueError(
+            f"{reference!r} is not a plug-in: write 'package.module:attr' or 'path/file.py:attr'"
+        )
+    path = find_file(source, folder) if source.endswith(".py") else None
+    try:
+        module = _import_file(path) if path else importlib.import_module(source)
+    except Exception as error:  # the plug-in's own code runs here and may raise anything
+        raise ValueError(f"{reference!r} cannot be imported: {_describe(error)}") from error
+    if not hasattr(module, attribute):
+        public = [name for name in vars(module) if not name.startswith("_")]
+        raise ValueError(
+            f"{reference!r}: {source} has no {attribute!r}{did_you_mean(attribute, public)} "
+            f"It defines: {', '.join(sorted(public)) or 'nothing'}."
+        )
+    return getattr(module, attribute)
+
+
+def find_file(source: str, folder: Path) -> Path:
+    """`source` relative to the recipe's folder, then to the current one."""
+    tried = [base / Path(source).expanduser() for base in (folder, Path.cwd())]
+    for path in tried:
+        if path.is_file():
+            return path.resolve()
+    places = dict.fromkeys(str(path) for path in tried)
+    raise ValueError(f"no file {source!r}; looked for {' and '.join(places)}")
+
+
+def _import_file(path: Path) -> ModuleType:
+    """Import a file once: two names from one file share its module."""
+    name = f"plug_in_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # before it runs: dataclasses look their module up
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _describe(error: Exception) -> str:
+    """One line: the exception, and where in the plug-in it was raised."""
+    if isinstance(error, SyntaxError):
+        return f"SyntaxError: {error.msg} ({error.filename}, line {error.lineno})"
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
+    inside = [f for f in frames if f.filename != __file__]
+    place = f" ({inside[-1].filename}, line {inside[-1].lineno})" if inside else ""
+    return f"{type(error).__name__}: {error}{place}"

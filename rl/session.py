@@ -1,0 +1,128 @@
+"""One training run: the trainer, its evaluations, and the files it leaves."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rl.console import out
+from rl.evaluation import Results
+from rl.models.loading import save_native
+from rl.monitor import Monitor, evaluate_policy
+from rl.pairs import pair_note
+from rl.preparation import Prepared, evaluates, grader
+from rl.progress import StepProgress
+from rl.recipe import Recipe
+from rl.report import write_report
+from rl.trainer import DiffusionGRPOTrainer
+
+
+class Session:
+    """Puts the prepared parts of a recipe together."""
+
+    def __init__(self, recipe: Recipe, prepared: Prepared) -> None:
+        assert recipe.sampler is not None
+        assert recipe.estimator is not None
+        assert recipe.objective is not None
+        assert recipe.advantage is not None
+        self.recipe, self.prepared = recipe, prepared
+        self.folder = Path(str(prepared.args.output_dir))
+        monitor = Monitor(prepared.held_out, recipe.evaluation, grader(recipe))
+        watches = evaluates(recipe) and recipe.evaluation.every > 0
+        self.trainer = DiffusionGRPOTrainer(
+            loaded=prepared.loaded,
+            args=prepared.args,
+            rows=prepared.rows,
+            sampler=recipe.sampler,
+            estimator=recipe.estimator,
+            objective=recipe.objective,
+            advantage=recipe.advantage,
+            rewards=prepared.rewards,
+            frozen_reference=prepared.reference,
+            callbacks=[monitor] if watches else None,
+        )
+        monitor.trainer = self.trainer
+        StepProgress.install(self.trainer, "RL")
+        how = strategy(self.trainer)
+        self._say(f"{how['processes']} process{'es' * (how['processes'] > 1)} ({how['kind']})")
+        self._say(pair_note(recipe.estimator, recipe.sampler))
+
+    def evaluate(self, moment: str) -> Results:
+        """Held-out accuracy at the step counts of `evaluation:`; {} without that section."""
+        if not evaluates(self.recipe):
+            return {}
+        results = evaluate_policy(
+            self.trainer,
+            self.prepared.held_out,
+            self.recipe.evaluation,
+            grader(self.recipe),
+            progress=True,
+        )
+        for mode, accuracies in results.items():
+            for steps, accuracy in accuracies.items():
+                self._say(f"{moment} RL, {mode}, {steps} steps: {accuracy}")
+        return results
+
+    def save(self) -> None:
+        """The trained model (or adapter) and its tokenizer, as `model.path` takes them."""
+        trainer = self.trainer
+        wrapped = trainer.model_wrapped if trainer.is_deepspeed_enabled else trainer.model
+        weights = trainer.accelerator.get_state_dict(wrapped)  # every rank takes part
+        if trainer.accelerator.is_main_process:
+            model = trainer.accelerator.unwrap_model(trainer.model)
+            save_native(model, trainer.loaded.tokenizer, self.folder, state_dict=weights)
+        trainer.accelerator.wait_for_everyone()
+
+    def finish(self, before: Results, after: Results, seconds: dict[str, float]) -> dict[str, Any]:
+        """Write log_history.json, summary.json and report.png."""
+        sampler = self.recipe.sampler
+        assert sampler is not None
+        summary = {
+            "strategy": strategy(self.trainer),
+            "seconds": seconds,
+            "heldout": len(self.prepared.held_out),
+            "overlap": 0,  # asserted before training
+            "trained_steps": sampler.steps,
+            "accuracy": {"before": _values(before), "after": _values(after)},
+            "intervals": {"before": _intervals(before), "after": _intervals(after)},
+        }
+        if self.trainer.accelerator.is_main_process:
+            history = self.trainer.state.log_history
+            _write(self.folder / "log_history.json", history)
+            _write(self.folder / "summary.json", summary)
+            path = write_report(
+                self.folder,
+                history,
+                before.get("greedy", {}),
+                after.get("greedy", {}),
+                sampler.steps,
+            )
+            self._say(f"report: {path}")
+        return summary
+
+    def _say(self, text: str) -> None:
+        if self.trainer.accelerator.is_main_process:
+            out.print(text)
+
+
+def strategy(trainer: DiffusionGRPOTrainer) -> dict[str, Any]:
+    """How many processes share the work, and how."""
+    accelerator = trainer.accelerator
+    kind = accelerator.distributed_type.value
+    if (plugin := accelerator.state.deepspeed_plugin) is not None:
+        kind += f" ZeRO-{plugin.zero_stage}"
+    return {"processes": accelerator.num_processes, "kind": kind}
+
+
+def _values(results: Results) -> dict[str, float]:
+    return {str(steps): a.value for steps, a in results.get("greedy", {}).items()}
+
+
+def _intervals(results: Results) -> dict[str, dict[str, list[float]]]:
+    return {
+        mode: {str(steps): [a.low, a.high] for steps, a in accuracies.items()}
+        for mode, accuracies in results.items()
+    }
+
+
+def _write(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

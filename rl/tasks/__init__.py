@@ -1,0 +1,32 @@
+"""What is trained and evaluated: prompts, and the name of the grader that judges the completions.
+
+A task of your own is a class like these; "my_file.py:MyTask" works wherever a name does.
+"""
+
+from rl.tasks.base import Row, Split, Task, assert_disjoint
+from rl.tasks.countdown import Countdown
+from rl.tasks.free_sudoku4 import FreeSudoku4
+from rl.tasks.gsm8k import Gsm8k
+from rl.tasks.math500 import Math500
+from rl.tasks.sudoku4 import Sudoku4
+
+TASKS: dict[str, type[Task]] = {
+    "free_sudoku4": FreeSudoku4,
+    "sudoku4": Sudoku4,
+    "countdown": Countdown,
+    "gsm8k": Gsm8k,
+    "math500": Math500,
+}
+
+__all__ = [
+    "TASKS",
+    "Countdown",
+    "FreeSudoku4",
+    "Gsm8k",
+    "Math500",
+    "Row",
+    "Split",
+    "Sudoku4",
+    "Task",
+    "assert_disjoint",
+]

@@ -1,0 +1,232 @@
+"""ModelDenoiser answers like one dense forward per row, without ever building dense logits."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten
+
+from estimators import Elbo, Estimator, MeanField, RowRandom, Sequences, Trajectory
+from rl.models import denoiser as denoiser_module
+from rl.models.denoiser import ModelDenoiser
+from rl.samplers import SAMPLERS
+from tests.tiny_models import bert, llama, pad_left, sequences
+
+IDS = torch.tensor(
+    [[1, 2, 3, 11, 11], [4, 5, 6, 11, 2], [1, 2, 3, 11, 11], [0, 0, 7, 11, 11], [9, 8, 7, 11, 11]]
+)
+ATTENTION = torch.tensor([[1, 1, 1, 1, 1]] * 3 + [[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]]).bool()
+# every masked position, out of order, some of them twice
+INDEX = torch.tensor([24, 3, 4, 8, 13, 14, 18, 19, 23, 3, 19])
+
+
+def raw(logits: Tensor, entries: Tensor, row: Tensor) -> tuple[Tensor, ...]:
+    """All logits of each request, and its number to check the order by."""
+    return logits[row], entries.clone()
+
+
+def answers(denoiser: ModelDenoiser) -> Tensor:
+    logits, entries = denoiser(IDS, ATTENTION, INDEX, raw)
+    assert torch.equal(entries, torch.arange(len(INDEX)))
+    return logits
+
+
+def dense(denoiser: ModelDenoiser) -> Tensor:
+    """The native model, one unpadded row at a time."""
+    rows: list[Tensor] = []
+    for place in INDEX.tolist():
+        n, s = divmod(place, IDS.shape[1])
+        start = int((~ATTENTION[n]).sum())
+        ids = IDS[n : n + 1, start:]
+        see_all = torch.ones(1, 1, ids.shape[1], ids.shape[1], dtype=torch.bool)
+        logits = denoiser.model(input_ids=ids, attention_mask=see_all).logits[0, s - start]
+        rows.append(logits.index_fill(0, torch.tensor(denoiser.forbidden), -torch.inf))
+    return torch.stack(rows).float()
+
+
+def gradient(denoiser: ModelDenoiser, make: Callable[[ModelDenoiser], Tensor]) -> Tensor:
+    """All parameters' gradient of a weighted sum of the log-probs of two tokens."""
+    denoiser.model.zero_grad()
+    logp = make(denoiser).log_softmax(-1)[:, [1, 4]]
+    (logp.sum(-1) * torch.arange(1.0, 1 + len(INDEX))).sum().backward()
+    grads = [p.grad.flatten() for p in denoiser.model.parameters() if p.grad is not None]
+    assert len(grads) > 10
+    return torch.cat(grads)
+
+
+@pytest.mark.parametrize("make", [bert, llama])
+@pytest.mark.parametrize("rows_per_forward", [None, 3])
+@pytest.mark.parametrize("logits_per_chunk", [None, 1, 24])
+@pytest.mark.parametrize("equalize", [None, lambda count: count + 2])
+def test_values_and_gradients_equal_dense_forwards_of_single_rows(
+    make: Any,
+    rows_per_forward: int | None,
+    logits_per_chunk: int | None,
+    equalize: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However it is cut up: duplicates removed, rows and chunks split, padded with empty calls."""
+    if logits_per_chunk is not None:
+        monkeypatch.setattr(denoiser_module, "LOGITS_PER_CHUNK", logits_per_chunk)
+    denoiser = make(rows_per_forward=rows_per_forward)
+    denoiser.model.double()  # so that 1e-6 is not rounding
+    if equalize is not None:
+        denoiser.equalize = equalize
+    torch.testing.assert_close(answers(denoiser), dense(denoiser), rtol=0, atol=1e-5)
+    expected = gradient(denoiser, dense)
+    assert (gradient(denoiser, answers) - expected).norm() < 1e-6 * expected.norm()
+
+
+def test_equal_rows_are_run_once_even_if_their_padding_differs() -> None:
+    denoiser = bert()
+    answers(denoiser)
+    assert denoiser.forwards == 4
+    other = IDS.masked_fill(~ATTENTION, 5)[[3]]
+    both = torch.cat([IDS[[3]], other])
+    denoiser(both, ATTENTION[[3, 3]], torch.tensor([3, 9]), raw)
+    assert denoiser.forwards == 5
+
+
+def test_calls_that_only_keep_step_with_other_ranks_run_one_row() -> None:
+    denoiser = bert(rows_per_forward=2, equalize=lambda count: count + 2)
+    answers(denoiser)
+    assert denoiser.forwards == 4 + 2
+
+
+@pytest.mark.parametrize("rows_per_forward", [1, 2])
+def test_ranks_with_different_work_make_equal_numbers_of_calls(rows_per_forward: int) -> None:
+    """`equalize` must be asked equally often, and the model called equally often."""
+    calls: list[list[str]] = []
+    for rows in ([0], [0, 1, 3, 4]):
+        log: list[str] = []
+
+        def most(count: int, log: list[str] = log) -> int:
+            log.append("equalize")
+            return 4 if log == ["equalize"] else 1  # first rows, then chunks
+
+        denoiser = bert(rows_per_forward=rows_per_forward, equalize=most)
+        denoiser.model.register_forward_hook(lambda *_, log=log: log.append("forward"))
+        denoiser(IDS[rows], ATTENTION[rows], torch.tensor([3]), raw)
+        calls.append(log)
+    assert calls[0] == calls[1]
+    assert calls[0].count("forward") == 4
+
+
+@pytest.mark.parametrize("make", [bert, llama])
+def test_forbidden_ids_have_probability_zero(make: Any) -> None:
+    denoiser = make()
+    probability = answers(denoiser).softmax(-1)
+    assert probability[:, 10:].eq(0).all()
+    assert probability[:, :10].gt(0).all()
+
+
+@pytest.mark.parametrize("make", [bert, llama])
+def test_every_visible_token_counts_left_and_right(make: Any) -> None:
+    """Bidirectional: the first of two masks sees the token after it, the last sees the first."""
+    denoiser = make()
+    ids = torch.tensor([[1, 2, 11, 4, 11]])
+    attention = torch.ones_like(ids, dtype=torch.bool)
+    index = torch.tensor([2, 4])
+    (base, _) = denoiser(ids, attention, index, raw)
+    for place in (0, 1, 3):
+        changed = ids.clone()
+        changed[0, place] = 9
+        (other, _) = denoiser(changed, attention, index, raw)
+        assert (other[:, :10] - base[:, :10]).abs().amax(-1).gt(1e-3).all()
+
+
+@pytest.mark.parametrize("make", [bert, llama])
+@pytest.mark.parametrize(
+    "est", [MeanField(), Elbo(samples=3), Trajectory(segments=None)], ids=["mf", "elbo", "traj"]
+)
+def test_left_padding_changes_no_estimate(make: Any, est: Estimator) -> None:
+    denoiser = make()
+    seqs = sequences([[1, 2, 0], [3, 4, 5]], step_map=[[0, 1, 2], [2, 1, 0]])
+    padded = pad_left(seqs, 4)
+    plain, moved = (est(denoiser, s, est.plan(s, RowRandom([1, 2]))) for s in (seqs, padded))
+    torch.testing.assert_close(moved.token_logp, plain.token_logp, rtol=0, atol=1e-5)
+
+
+def test_evaluating_switches_dropout_and_gradients_off_and_the_mode_back() -> None:
+    denoiser = bert(dropout=0.5)
+    denoiser.model.train()
+    assert not torch.equal(answers(denoiser), answers(denoiser))
+    with denoiser.evaluating():
+        assert torch.equal(answers(denoiser), answers(denoiser))
+        assert not answers(denoiser).requires_grad
+    assert denoiser.model.training
+    assert answers(denoiser).requires_grad
+    denoiser.model.eval()
+    with pytest.raises(RuntimeError, match="stop"), denoiser.evaluating():
+        raise RuntimeError("stop")
+    assert not denoiser.model.training
+
+
+class Sizes(TorchDispatchMode):
+    """Notes the shape of everything that any operation returns, in the backward pass too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shapes: set[tuple[int, ...]] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        self.shapes |= {tuple(x.shape) for x in tree_flatten(out)[0] if isinstance(x, Tensor)}
+        return out
+
+    def is_dense(self, N: int, S: int, vocab: int) -> bool:
+        return any(torch.Size(shape).numel() >= N * S * vocab for shape in self.shapes)
+
+
+VOCAB, N, PROMPT, L = 512, 4, 3, 9
+
+
+def many(seed: int = 0) -> Sequences:
+    g = torch.Generator().manual_seed(seed)
+    completion = torch.randint(1, 9, (N, L), generator=g).tolist()
+    prompts = torch.randint(1, 9, (N, PROMPT), generator=g).tolist()
+    return sequences(completion, prompts=prompts, step_map=[[0, 1, 2] * 3] * N)
+
+
+@pytest.mark.parametrize("make", [bert, llama])
+def test_dense_logits_trip_the_measurement(make: Any) -> None:
+    denoiser = make(vocab=VOCAB)
+    seqs = many()
+    with Sizes() as sizes:
+        ids = torch.cat([seqs.prompt_ids, seqs.completion_ids], dim=1)
+        assert denoiser.model(input_ids=ids).logits.shape == (N, PROMPT + L, VOCAB)
+    assert sizes.is_dense(N, PROMPT + L, VOCAB)
+
+
+@pytest.mark.parametrize("make", [bert, llama])
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+@pytest.mark.parametrize("rule", SAMPLERS)
+def test_a_rollout_never_builds_dense_logits(
+    make: Any, rule: str, temperature: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(denoiser_module, "LOGITS_PER_CHUNK", 5 * VOCAB)
+    seqs, denoiser = many(), make(vocab=VOCAB)
+    sampler = SAMPLERS[rule](steps=4, temperature=temperature)
+    with Sizes() as sizes:
+        sampler(denoiser, seqs.prompt_ids, seqs.prompt_mask, L, [1, 2, 3, 4])
+    assert not sizes.is_dense(N, PROMPT + L, VOCAB)
+    assert (5, VOCAB) in sizes.shapes
+
+
+@pytest.mark.parametrize("make", [bert, llama])
+@pytest.mark.parametrize(
+    "est", [MeanField(), Elbo(coupled=True), Trajectory(segments=2)], ids=["mf", "elbo", "traj"]
+)
+def test_scoring_and_its_backward_pass_never_build_dense_logits(
+    make: Any, est: Estimator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(denoiser_module, "LOGITS_PER_CHUNK", 5 * VOCAB)
+    seqs, denoiser = many(), make(vocab=VOCAB)
+    plan = est.plan(seqs, RowRandom([1, 2, 3, 4]))
+    with Sizes() as sizes:
+        est(denoiser, seqs, plan).sequence_logp.sum().backward()
+    assert not sizes.is_dense(N, PROMPT + L, VOCAB)
+    assert (5, VOCAB) in sizes.shapes

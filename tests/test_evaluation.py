@@ -1,0 +1,324 @@
+"""Held-out accuracy: intervals by hand, generation that depends on nothing but the row, the CLI."""
+
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rewards import REWARDS
+from rl import evaluate as cli
+from rl.evaluation import (
+    EvaluationConfig,
+    Generation,
+    accuracy,
+    evaluate,
+    generate,
+    grade,
+    held_out_rows,
+)
+from rl.intervals import Accuracy
+from rl.models.denoiser import ModelDenoiser
+from rl.models.loading import LoadedModel, load, save_native
+from rl.models.source import ModelSource
+from rl.recipe import load_recipe
+from rl.samplers import LowConfidence, RandomOrder
+from rl.tasks.free_sudoku4 import FreeSudoku4
+
+TINY = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "max_position_embeddings": 64,
+    "initializer_range": 0.5,
+}
+PUZZLE = "1234341221434320"
+SOLVED = "1234341221434321"
+
+
+@pytest.fixture(scope="module")
+def loaded() -> LoadedModel:
+    return load(ModelSource(name="bert", config=TINY), training=False, seed=3)
+
+
+@pytest.fixture(scope="module")
+def denoiser(loaded: LoadedModel) -> ModelDenoiser:
+    return ModelDenoiser.of(loaded)
+
+
+def rows(count: int) -> list[dict]:
+    """Prompts of different lengths, so that batches are padded."""
+    return [{"id": f"r{i}", "prompt": "x" * (1 + 3 * i % 7) + str(i)} for i in range(count)]
+
+
+# --- intervals
+
+
+@pytest.mark.parametrize(
+    ("correct", "total", "low", "high"),
+    [  # (k + 1.92073) / (n + 3.84146) -+ 1.95996 sqrt(k (n - k) / n + 0.96036) / (n + 3.84146)
+        (0, 10, 0.0, 0.277533),
+        (5, 10, 0.236593, 0.763407),
+        (10, 10, 0.722467, 1.0),
+        (81, 263, 0.255289, 0.366209),  # Newcombe, Statist. Med. 17 (1998), table I: .2553 .3662
+    ],
+)
+def test_wilson_interval_by_hand(correct: int, total: int, low: float, high: float) -> None:
+    found = Accuracy(correct=correct, total=total)
+    assert found.value == correct / total
+    assert found.low == pytest.approx(low, abs=1e-6)
+    assert found.high == pytest.approx(high, abs=1e-6)
+
+
+@pytest.mark.parametrize(("correct", "total"), [(0, 0), (3, 2), (-1, 2)])
+def test_impossible_accuracies_are_refused(correct: int, total: int) -> None:
+    with pytest.raises(ValueError, match=f"{correct} correct out of {total}"):
+        Accuracy(correct=correct, total=total)
+
+
+# --- generation
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_completion_depends_on_its_row_only(
+    loaded: LoadedModel, denoiser: ModelDenoiser, temperature: float
+) -> None:
+    """Not on batch size, row order, or the number of processes."""
+    sampler = LowConfidence(steps=3, temperature=temperature)
+    data = rows(7)
+
+    def texts(batch: int, order: list[dict], rank: int = 0, world: int = 1) -> dict[str, str]:
+        made = generate(
+            denoiser, loaded, order, sampler, 6,
+            seed=0, batch_size=batch, rank=rank, world_size=world,
+        )  # fmt: skip
+        return {x.id: x.completion for x in made}
+
+    together = texts(7, data)
+    assert list(together) == [row["id"] for row in data]
+    assert len(set(together.values())) > 3  # the rows do differ
+    assert texts(1, data) == together
+    assert texts(3, data[::-1]) == together
+    for world in (2, 3, 9):  # nine processes: two of them have no row
+        shares = [texts(2, data, rank, world) for rank in range(world)]
+        assert [list(share) for share in shares] == [
+            [row["id"] for row in data[rank::world]] for rank in range(world)
+        ]
+        assert {k: v for share in shares for k, v in share.items()} == together
+
+
+def test_sampling_differs_by_seed_repeat_and_id(
+    loaded: LoadedModel, denoiser: ModelDenoiser
+) -> None:
+    sampler = RandomOrder(steps=6, temperature=1.0)
+    same_prompt = [{"id": name, "prompt": "a"} for name in "pqrs"]
+
+    def texts(**change: int) -> list[str]:
+        settings = {"seed": 0, "repeat": 0} | change
+        made = generate(denoiser, loaded, same_prompt, sampler, 6, batch_size=4, **settings)
+        return [x.completion for x in made]
+
+    assert len(set(texts())) == 4
+    assert texts() == texts()
+    assert texts() != texts(seed=1)
+    assert texts() != texts(repeat=1)
+
+
+def test_cost_and_length_are_recorded(loaded: LoadedModel, denoiser: ModelDenoiser) -> None:
+    sampler = LowConfidence(steps=2, temperature=1.0)
+    made = generate(denoiser, loaded, rows(5), sampler, 6, seed=0, batch_size=2)
+    for x in made:
+        assert (x.nfe, x.steps, x.temperature, x.score) == (2, 2, 1.0, None)
+        characters = len(x.completion)
+        assert x.tokens == (6 if characters == 6 else characters + 1)  # with its end token
+
+
+# --- grading
+
+
+def generation(name: str, text: str, score: float | None = None) -> Generation:
+    return Generation(
+        id=name, repeat=0, completion=text, tokens=1, nfe=1, steps=1, temperature=0.0, score=score
+    )
+
+
+def test_gold_scores_one_and_a_near_miss_does_not() -> None:
+    data = [{"id": name, "prompt": "p", "puzzle": PUZZLE} for name in ("gold", "miss")]
+    made = [generation("miss", SOLVED[:-1] + "2"), generation("gold", SOLVED)]
+    graded = grade(made, data, REWARDS["sudoku"])
+    assert [(x.id, x.score) for x in graded] == [("miss", 0.0), ("gold", 1.0)]
+    found = accuracy(graded)
+    assert (found.correct, found.total) == (1, 2)
+
+
+def test_completions_that_are_not_graded_do_not_count() -> None:
+    def only_even(completion: str, number: int) -> float | None:
+        return 1.0 if number % 2 == 0 else None
+
+    data = [{"id": str(i), "prompt": "p", "number": i} for i in range(4)]
+    graded = grade([generation(str(i), "") for i in range(4)], data, only_even)
+    assert [x.score for x in graded] == [1.0, None, 1.0, None]
+    assert accuracy(graded).total == 2
+
+
+def test_partial_credit_is_not_correct() -> None:
+    assert accuracy([generation("a", "", 0.9), generation("b", "", 1.0)]).correct == 1
+
+
+def test_a_grader_that_fails_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(completion: str) -> float:
+        raise KeyError("no such column")
+
+    with caplog.at_level(logging.WARNING, logger="rl"):
+        graded = grade([generation("a", "x")], [{"id": "a", "prompt": "p"}], broken)
+    assert "broken" in caplog.text
+    with pytest.raises(ValueError, match="none of the 1 completions could be graded"):
+        accuracy(graded)
+
+
+# --- settings
+
+
+def test_evaluate_covers_every_setting(loaded: LoadedModel, denoiser: ModelDenoiser) -> None:
+    def starts_well(completion: str) -> float:
+        return float(completion[:1] < "P")
+
+    seen: list[tuple[str, int, list[str], set[float]]] = []
+    data = rows(9)
+    results = evaluate(
+        denoiser,
+        loaded,
+        data,
+        LowConfidence(steps=6, temperature=0.7),
+        6,
+        grader=starts_well,
+        config=EvaluationConfig(steps=(1, 3), sampled_steps=(2,), batch_size=4, temperature=0.9),
+        on_result=lambda mode, steps, made: seen.append(
+            (mode, steps, [x.id for x in made], {x.temperature for x in made})
+        ),
+    )
+    assert {mode: list(found) for mode, found in results.items()} == {
+        "greedy": [1, 3],
+        "sampled": [2],
+    }
+    assert results["greedy"][3].total == 9
+    ids = [row["id"] for row in data]
+    assert seen == [
+        ("greedy", 1, ids, {0.0}),
+        ("greedy", 3, ids, {0.0}),
+        ("sampled", 2, ids, {0.9}),
+    ]
+
+
+def test_without_steps_the_sampler_says() -> None:
+    sampler = LowConfidence(steps=6, temperature=0.7)
+    config = EvaluationConfig(prompts=50, sampled_steps=(3,), monitor_prompts=7)
+    assert config.samplers(sampler)["greedy"] == {6: replace(sampler, temperature=0.0)}
+    monitor = config.monitor(sampler)
+    assert (monitor.prompts, monitor.steps, monitor.sampled_steps) == (7, (6,), ())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"prompts": 0}, "prompts is 0; use at least 1, or null for all"),
+        ({"batch_size": 0}, "batch_size is 0; use at least 1"),
+        ({"every": -1}, "every is -1"),
+        ({"steps": (4, 4)}, r"steps is \[4, 4\]; list different numbers from 1 up"),
+        ({"sampled_steps": (0,)}, r"sampled_steps is \[0\]"),
+        ({"temperature": 0.0}, "temperature is 0.0; sampled decoding needs a positive number"),
+    ],
+)
+def test_wrong_settings(settings: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        EvaluationConfig(**settings)
+
+
+def test_steps_that_do_not_fit_are_told_before_anything_runs() -> None:
+    config = EvaluationConfig(steps=(4, 32))
+    with pytest.raises(ValueError, match=r"evaluation\.steps: steps 32 do not fit"):
+        config.validate(LowConfidence(steps=4), 16)
+    EvaluationConfig(steps=(4, 16)).validate(LowConfidence(steps=4), 16)
+
+
+def test_held_out_rows_are_the_tasks_test_rows() -> None:
+    task = FreeSudoku4()
+    assert held_out_rows(task, 5) == task.rows("test", limit=5)
+
+    class Twins(FreeSudoku4):
+        def rows(self, split, limit=None, seed=0):
+            return [{"id": "a", "prompt": "p"}, {"id": "a", "prompt": "q"}]
+
+    with pytest.raises(ValueError, match="2 test rows have 1 different ids"):
+        held_out_rows(Twins(), None)
+
+
+# --- command line
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, loaded: LoadedModel) -> Path:
+    save_native(loaded.model, loaded.tokenizer, tmp_path / "model")
+    path = tmp_path / "recipe.yaml"
+    path.write_text(
+        f"""
+kind: sft
+model: {{name: bert, path: {tmp_path / "model"}}}
+task: {{name: free_sudoku4}}
+sampler: {{name: low_confidence, steps: 16}}
+sft: {{pad_to: 16}}
+trainer: {{output_dir: {tmp_path / "run"}}}
+evaluation: {{prompts: 6, steps: [2, 4], sampled_steps: [8], batch_size: 4}}
+"""
+    )
+    return path
+
+
+def test_cli_writes_generations_and_metrics(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "result"
+    assert cli.main([str(recipe), "--out", str(folder)]) == 0
+    lines = [json.loads(x) for x in (folder / "generations.jsonl").read_text().splitlines()]
+    assert len(lines) == 3 * 6
+    assert {(x["steps"], x["temperature"]) for x in lines} == {(2, 0.0), (4, 0.0), (8, 1.0)}
+    test = load_recipe(recipe).task.rows("test", limit=6)
+    for line, row in zip(lines, test * 3, strict=True):
+        assert line["id"] == row["id"]
+        assert line["prompt"] == row["prompt"]
+        assert line["puzzle"] == row["puzzle"]
+        assert line["gold"] == row["completion"]
+        assert line["nfe"] == line["steps"]
+        assert line["score"] == REWARDS["sudoku"](line["completion"], puzzle=row["puzzle"])
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert metrics["prompts"] == 6
+    assert metrics["split"] == "test"
+    assert metrics["model"] == str(tmp_path / "model")
+    found = metrics["accuracy"]["greedy"]["4"]
+    assert found["total"] == 6
+    assert found["high"] == pytest.approx(Accuracy(correct=found["correct"], total=6).high)
+    shown = capsys.readouterr().out
+    assert "greedy" in shown
+    assert "sampled" in shown
+
+    with pytest.raises(SystemExit, match="2"):  # two models in one file could not be told apart
+        cli.main([str(recipe), "--out", str(folder)])
+    assert "generations.jsonl is there already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("evaluation.steps=[5000]", "evaluation.steps: steps 5000 do not fit"),
+        ("sft.pad_to=longest", "sft.pad_to is longest; an evaluation needs a number"),
+        ("sampler=null", "sampler"),
+    ],
+)
+def test_cli_tells_mistakes(
+    recipe: Path, override: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main([str(recipe), override])
+    assert message in capsys.readouterr().err
