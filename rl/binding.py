@@ -168,7 +168,7 @@ def _coerce_union(value: Any, annotation: Any) -> Any:
         options = [option for option in options if option is not str]  # SchedulerType | str
     if isinstance(value, Mapping) and any(map(dataclasses.is_dataclass, options)):
         options = list(filter(dataclasses.is_dataclass, options))  # LoraSpec | Mapping
-    # the value's own type first, so that "1" stays a string where strings and numbers are allowed
+    # the value's own type first, so that 2.0 stays a float where an integer is allowed too
     options.sort(key=lambda option: option is not type(value))
     errors: dict[Any, Mismatch] = {}
     for option in options:

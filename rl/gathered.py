@@ -6,10 +6,15 @@ run different numbers of forwards. The hooks go back on at the end.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import torch
 from accelerate import Accelerator
 from torch import nn
+from transformers import Trainer
+
+from rl.models.loading import LoadedModel, save_native
 
 
 def is_zero3(accelerator: Accelerator) -> bool:
@@ -17,12 +22,31 @@ def is_zero3(accelerator: Accelerator) -> bool:
     return plugin is not None and plugin.zero_stage == 3
 
 
+def most_over_ranks(accelerator: Accelerator, count: int) -> int:
+    counts = torch.tensor([count], device=accelerator.device)
+    gathered: Any = accelerator.gather(counts)
+    return int(gathered.max())
+
+
+def save_whole(trainer: Trainer, loaded: LoadedModel, folder: str | Path) -> None:
+    """Write the trained weights (or adapter) and tokenizer as `model.path` takes them.
+
+    Every rank must call it.
+    """
+    accelerator: Any = trainer.accelerator
+    weights = accelerator.get_state_dict(trainer.model_wrapped)
+    if accelerator.is_main_process:
+        model = accelerator.unwrap_model(trainer.model_wrapped)
+        save_native(model, loaded.tokenizer, folder, state_dict=weights)
+    accelerator.wait_for_everyone()
+
+
 @contextmanager
 def generation_mode(
     wrapped: nn.Module, accelerator: Accelerator, gather: bool
 ) -> Iterator[nn.Module]:
     """Yields the unwrapped module with gradient checkpointing off; parameters whole if `gather`."""
-    model = accelerator.unwrap_model(wrapped)
+    model: Any = accelerator.unwrap_model(wrapped)
     with no_checkpointing(model):
         if not (gather and is_zero3(accelerator)):
             yield model
@@ -36,14 +60,14 @@ def generation_mode(
 @contextmanager
 def no_checkpointing(model: nn.Module) -> Iterator[None]:
     """Gradient checkpointing off: without gradients it only costs time."""
-    layers = [m for m in model.modules() if getattr(m, "gradient_checkpointing", False)]
+    layers: list[Any] = [m for m in model.modules() if getattr(m, "gradient_checkpointing", False)]
     for layer in layers:
-        layer.gradient_checkpointing = False  # pyright: ignore[reportAttributeAccessIssue]
+        layer.gradient_checkpointing = False
     try:
         yield
     finally:
         for layer in layers:
-            layer.gradient_checkpointing = True  # pyright: ignore[reportAttributeAccessIssue]
+            layer.gradient_checkpointing = True
 
 
 @contextmanager

@@ -56,7 +56,7 @@ class Grading:
         for name, numbers in metrics.items():
             self.metrics.add_all(name, torch.tensor(numbers))
         for name in self.rewards.names:
-            self.metrics.add(f"rewards/{name}/errors", errors.get(name, 0))
+            self.metrics.add(f"rewards/{name}/errors", float(errors.get(name, 0)))
         if self.log is not None:
             self.log.add(rows, written.texts, self.rewards.names, values, mine.tolist(), extra)
         return mine.to(self.accelerator.device)

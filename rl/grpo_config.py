@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields
 
 import torch
-from trl import GRPOConfig
+from trl.trainer.grpo_config import GRPOConfig
 
 _SAMPLER = "it belongs to the sampler: set it in the `sampler:` section"
 _OBJECTIVE = "it belongs to the objective: set it in the `objective:` section"
@@ -86,6 +86,28 @@ def _refused_reason(name: str) -> str | None:
     return next((why for prefix, why in _REFUSED_PREFIXES.items() if name.startswith(prefix)), None)
 
 
+@dataclass(frozen=True, kw_only=True)
+class RolloutShape:
+    """How many of what one rollout consists of, after the config has settled its defaults.
+
+    prompts: distinct prompts, over all ranks; each has num_generations completions.
+    micro_batches: pieces into which a rank cuts its completions for the updates.
+    iterations: passes of the updates over the completions.
+    length: tokens of a completion.
+    """
+
+    num_generations: int
+    prompts: int
+    micro_batches: int
+    iterations: int
+    length: int
+
+    @property
+    def uses(self) -> int:
+        """Micro-batches processed before the next rollout."""
+        return self.micro_batches * self.iterations
+
+
 @dataclass
 class DiffusionGRPOConfig(GRPOConfig):
     """The keys of a recipe's `trainer:` section: TRL's own names, and a few of ours.
@@ -133,12 +155,25 @@ class DiffusionGRPOConfig(GRPOConfig):
                 setattr(self, new, getattr(self, old))
 
     @property
+    def shape(self) -> RolloutShape:
+        group, total = self.num_generations, self.generation_batch_size
+        pieces, length = self.steps_per_generation, self.max_completion_length
+        assert group is not None
+        assert total is not None
+        assert pieces is not None
+        assert length is not None
+        return RolloutShape(
+            num_generations=group,
+            prompts=total // group,
+            micro_batches=pieces,
+            iterations=self.num_iterations,
+            length=length,
+        )
+
+    @property
     def rollout_is_on_policy(self) -> bool:
         """Whether every gradient step is the first one after its rollout: old equals new."""
-        return (
-            self.gradient_accumulation_steps % (self.steps_per_generation * self.num_iterations)
-            == 0
-        )
+        return self.gradient_accumulation_steps % self.shape.uses == 0
 
 
 REFUSED = {

@@ -1,8 +1,7 @@
 """Means over the micro-batches and ranks since the last log."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -21,22 +20,23 @@ class Metrics:
         self._sums[name] += torch.stack([total.detach().double(), count.double()]).cpu()
 
     def add_all(self, name: str, values: Tensor) -> None:
-        self.add_sum(name, values.double().sum(), torch.tensor(values.numel()))
+        count = torch.tensor(values.numel(), device=values.device)
+        self.add_sum(name, values.double().sum(), count)
 
     def total(self, *names: str) -> float:
         """Sum of these metrics on this rank since the last log."""
         return sum(float(self._sums[name][0]) for name in names)
 
-    def take(self, over_ranks: Callable[[Tensor], Sequence[Any]]) -> dict[str, float]:
+    def take(self, over_ranks: Callable[[Tensor], Tensor]) -> dict[str, float]:
         """All means, in alphabetical order, and start anew.
 
-        over_ranks: [number of metrics, 2] -> its sum over the ranks, as nested lists. Every rank
-            must call it, with the same metrics.
+        over_ranks: the sum of a tensor over the ranks. Every rank must call this, having
+            added to the same metrics.
         """
         names = sorted(self._sums)
         if not names:
             return {}
-        sums = over_ranks(torch.stack([self._sums[name] for name in names]))
+        sums = over_ranks(torch.stack([self._sums[name] for name in names])).tolist()
         self._sums.clear()
         return {
             name: total / count for name, (total, count) in zip(names, sums, strict=True) if count

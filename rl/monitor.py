@@ -25,7 +25,7 @@ def evaluate_policy(
             trainer.loaded,
             rows,
             trainer.sampler,
-            trainer.args.max_completion_length,
+            trainer.shape.length,
             grader=grader,
             config=config,
             progress=progress,
@@ -33,12 +33,12 @@ def evaluate_policy(
 
 
 class Monitor(TrainerCallback):
-    """Logs greedy accuracy every `config.every` steps on a few held-out prompts."""
+    """Logs greedy accuracy every `config.every` steps on a few validation prompts."""
 
     def __init__(
         self, rows: Sequence[dict[str, Any]], config: EvaluationConfig, grader: Callable[..., Any]
     ) -> None:
-        self.rows, self.config, self.grader = rows[: config.monitor_prompts], config, grader
+        self.rows, self.config, self.grader = rows, config, grader
         self.trainer: DiffusionGRPOTrainer | None = None
 
     def on_train_begin(

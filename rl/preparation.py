@@ -5,20 +5,18 @@ to load eight billion parameters.
 """
 
 import logging
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import nn
 
 from rewards import REWARDS
+from rl.backend import is_adapted, load_trainable, training_arguments
 from rl.evaluation import held_out_rows
 from rl.generation import prompt_ids
 from rl.grpo_config import DiffusionGRPOConfig
 from rl.models.loading import LoadedModel, load
-from rl.models.lora import apply_lora
 from rl.provenance import write_resolved
 from rl.recipe import Recipe
 from rl.reward_calls import RewardCalls, probe
@@ -34,11 +32,13 @@ class Prepared:
     """The parts of a run, ready to be put together.
 
     held_out: test prompts, of which training saw none; empty without an `evaluation:` section.
+    monitored: validation prompts, evaluated while training; empty if `evaluation.every` is 0.
     """
 
     args: DiffusionGRPOConfig
     rows: Rows
     held_out: Rows
+    monitored: Rows
     rewards: RewardCalls
     loaded: LoadedModel
     reference: nn.Module | None
@@ -46,23 +46,29 @@ class Prepared:
 
 def prepare(recipe: Recipe) -> Prepared:
     """Raises ValueError for whatever a user can have got wrong."""
-    settle_backend()
-    args = DiffusionGRPOConfig(**recipe.trainer)
+    args = training_arguments(DiffusionGRPOConfig, recipe.trainer, {})
     rows = recipe.task.rows("train", limit=None)
     held_out = held_out_rows(recipe.task, recipe.evaluation.prompts) if evaluates(recipe) else []
-    assert_disjoint(rows, held_out)
+    monitored = _monitored(recipe)
+    assert_disjoint(rows, held_out + monitored)
     rewards = RewardCalls(
         names=unique([reward.name for reward in recipe.rewards]),
         functions=[reward.function for reward in recipe.rewards],
         weights=[reward.weight for reward in recipe.rewards],
     )
     probe(rewards, rows)
-    loaded, reference = load_policy(recipe, args)
+    loaded = load_trainable(recipe.model, args)
     rows = _fitting(rows, loaded, args)
     if args.process_index == 0:
         write_resolved(recipe, str(args.output_dir))
     return Prepared(
-        args=args, rows=rows, held_out=held_out, rewards=rewards, loaded=loaded, reference=reference
+        args=args,
+        rows=rows,
+        held_out=held_out,
+        monitored=monitored,
+        rewards=rewards,
+        loaded=loaded,
+        reference=_reference(recipe, args, loaded),
     )
 
 
@@ -70,40 +76,35 @@ def evaluates(recipe: Recipe) -> bool:
     return "evaluation" in recipe.raw
 
 
+def _monitored(recipe: Recipe) -> Rows:
+    """Validation prompts to watch while training, so that test prompts choose nothing."""
+    if not (evaluates(recipe) and recipe.evaluation.every):
+        return []
+    return recipe.task.rows("validation", limit=recipe.evaluation.monitor_prompts)
+
+
 def grader(recipe: Recipe) -> Any:
     return REWARDS[recipe.task.grader]
 
 
-def load_policy(recipe: Recipe, args: DiffusionGRPOConfig) -> tuple[LoadedModel, nn.Module | None]:
-    """The model to train, with its adapter, and a second copy where the reference needs one."""
-    source = recipe.model
-    plugin = args.deepspeed_plugin
-    zero3 = plugin is not None and plugin.zero_stage == 3
-    loaded = load(source, training=True, seed=args.seed)
-    beta = recipe.objective.beta if recipe.objective is not None else 0.0
-    full = source.lora_spec is None and not hasattr(loaded.model, "disable_adapter")
-    reference = load(source, training=False, seed=args.seed).model if beta and full else None
-    if source.lora_spec is not None:
-        adapted = apply_lora(
-            loaded.model, loaded.spec, source.lora_spec, zero3=zero3, seed=args.seed
-        )
-        loaded = replace(loaded, model=adapted)
-    if args.gradient_checkpointing and not full:
-        loaded.model.enable_input_require_grads()
-        args.gradient_checkpointing_kwargs = {"use_reentrant": zero3}
-    return loaded, reference
+def _reference(recipe: Recipe, args: DiffusionGRPOConfig, loaded: LoadedModel) -> nn.Module | None:
+    """A second copy of the model, where a KL term needs one and no adapter can be switched off."""
+    assert recipe.objective is not None
+    if not recipe.objective.beta or is_adapted(loaded):
+        return None
+    return load(recipe.model, training=False, seed=args.seed).model
 
 
 def _fitting(rows: Rows, loaded: LoadedModel, args: DiffusionGRPOConfig) -> Rows:
     """Drop prompts longer than `max_prompt_length`; refuse those that the model cannot hold."""
     lengths = [len(prompt_ids(loaded.tokenizer, row["prompt"])) for row in rows]
-    room = loaded.max_length - args.max_completion_length
+    room = loaded.max_length - args.shape.length
     limit = args.max_prompt_length or room
     kept = [row for row, length in zip(rows, lengths, strict=True) if length <= limit]
     if limit > room or (args.max_prompt_length is None and len(kept) < len(rows)):
         raise ValueError(
             f"the longest prompt has {max(lengths)} tokens and max_completion_length is "
-            f"{args.max_completion_length}, but the model has {loaded.max_length} positions; set "
+            f"{args.shape.length}, but the model has {loaded.max_length} positions; set "
             f"trainer.max_prompt_length to at most {room} to leave longer prompts out, or lower "
             "trainer.max_completion_length"
         )
@@ -115,15 +116,6 @@ def _fitting(rows: Rows, loaded: LoadedModel, args: DiffusionGRPOConfig) -> Rows
     if len(kept) < len(rows):
         logger.info("%d of %d prompts have at most %d tokens", len(kept), len(rows), limit)
     return kept
-
-
-def settle_backend() -> None:
-    """Without a GPU, keep DeepSpeed from compiling a collective that training does not use."""
-    if os.environ.get("ACCELERATE_USE_DEEPSPEED") != "true" or torch.cuda.is_available():
-        return
-    import deepspeed
-
-    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False  # pyright: ignore
 
 
 def unique(names: Sequence[str]) -> list[str]:

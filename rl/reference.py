@@ -48,7 +48,8 @@ class Reference:
         if self._frozen is not None:
             yield self._frozen
             return
-        with accelerator.unwrap_model(policy).disable_adapter():
+        adapted: Any = accelerator.unwrap_model(policy)
+        with adapted.disable_adapter():
             yield policy
 
 

@@ -24,6 +24,11 @@ class Completions:
     nfe: Int[Tensor, " B"]
 
     @property
+    def lengths(self) -> Int[Tensor, " B"]:
+        """Tokens up to and including the first end token."""
+        return self.sequences.completion_mask.sum(-1)
+
+    @property
     def token_ids(self) -> list[list[int]]:
         """Up to and including the first end token."""
         s = self.sequences

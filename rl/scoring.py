@@ -1,13 +1,14 @@
 """Running the estimator on a wrapped model, in step with the other ranks."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from accelerate import Accelerator
 from torch import nn
 
 from estimators import Estimate, Estimator, MaskPlan, Sequences
-from rl.gathered import is_zero3, no_checkpointing
+from rl.gathered import is_zero3, most_over_ranks, no_checkpointing
 from rl.models.denoiser import ModelDenoiser
 from rl.models.loading import LoadedModel
 
@@ -46,13 +47,10 @@ class Scorer:
     ) -> ModelDenoiser:
         """`gathered`: parameters are whole on every rank, which may then run ahead of others."""
         partitioned = is_zero3(self.accelerator) or self.accelerator.is_fsdp2
+        in_step = partitioned and not gathered
         return ModelDenoiser.of(
             self.loaded,
             model,
             rows_per_forward=batch_size,
-            equalize=self._most_over_ranks if partitioned and not gathered else None,
+            equalize=partial(most_over_ranks, self.accelerator) if in_step else None,
         )
-
-    def _most_over_ranks(self, count: int) -> int:
-        counts = torch.tensor([count], device=self.accelerator.device)
-        return int(self.accelerator.gather(counts).max())

@@ -6,7 +6,7 @@ from typing import Any
 
 from rl.console import out
 from rl.evaluation import Results
-from rl.models.loading import save_native
+from rl.gathered import save_whole
 from rl.monitor import Monitor, evaluate_policy
 from rl.pairs import pair_note
 from rl.preparation import Prepared, evaluates, grader
@@ -26,8 +26,7 @@ class Session:
         assert recipe.advantage is not None
         self.recipe, self.prepared = recipe, prepared
         self.folder = Path(str(prepared.args.output_dir))
-        monitor = Monitor(prepared.held_out, recipe.evaluation, grader(recipe))
-        watches = evaluates(recipe) and recipe.evaluation.every > 0
+        monitor = Monitor(prepared.monitored, recipe.evaluation, grader(recipe))
         self.trainer = DiffusionGRPOTrainer(
             loaded=prepared.loaded,
             args=prepared.args,
@@ -38,7 +37,7 @@ class Session:
             advantage=recipe.advantage,
             rewards=prepared.rewards,
             frozen_reference=prepared.reference,
-            callbacks=[monitor] if watches else None,
+            callbacks=[monitor] if prepared.monitored else None,
         )
         monitor.trainer = self.trainer
         StepProgress.install(self.trainer, "RL")
@@ -64,13 +63,7 @@ class Session:
 
     def save(self) -> None:
         """The trained model (or adapter) and its tokenizer, as `model.path` takes them."""
-        trainer = self.trainer
-        wrapped = trainer.model_wrapped if trainer.is_deepspeed_enabled else trainer.model
-        weights = trainer.accelerator.get_state_dict(wrapped)  # every rank takes part
-        if trainer.accelerator.is_main_process:
-            model = trainer.accelerator.unwrap_model(trainer.model)
-            save_native(model, trainer.loaded.tokenizer, self.folder, state_dict=weights)
-        trainer.accelerator.wait_for_everyone()
+        save_whole(self.trainer, self.prepared.loaded, self.folder)
 
     def finish(self, before: Results, after: Results, seconds: dict[str, float]) -> dict[str, Any]:
         """Write log_history.json, summary.json and report.png."""

@@ -7,7 +7,7 @@ micro-batches and ranks changes nothing but rounding.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from transformers import Trainer, TrainingArguments
 
 from estimators import RowRandom, Sequences, stable_seed
-from rl.gathered import generation_mode, is_zero3
+from rl.gathered import generation_mode, is_zero3, most_over_ranks
 from rl.models.denoiser import ModelDenoiser
-from rl.models.loading import LoadedModel, save_native
+from rl.models.loading import LoadedModel
 from rl.sft_data import SftRows
 from rl.sft_loss import sft_loss, sft_plan
 
@@ -91,21 +91,11 @@ class SftTrainer(Trainer):
         ):
             yield self._denoiser(model, partitioned=False)
 
-    def save_final(self, folder: str | Path) -> None:
-        """Write a folder that `model.path` can name. All ranks must call it."""
-        state_dict: Any = self.accelerator.get_state_dict(self.model_wrapped)
-        if self.is_world_process_zero():
-            model: Any = self.accelerator.unwrap_model(self.model_wrapped)
-            save_native(model, self.loaded.tokenizer, folder, state_dict=state_dict)
-        self.accelerator.wait_for_everyone()
-
     def _denoiser(self, model: nn.Module, partitioned: bool) -> ModelDenoiser:
         """`partitioned`: ranks gather parameters inside a forward, so they must stay in step."""
         together = partitioned or self.accelerator.is_fsdp2
         return ModelDenoiser.of(
-            self.loaded, model, equalize=self._most_over_ranks if together else None
+            self.loaded,
+            model,
+            equalize=partial(most_over_ranks, self.accelerator) if together else None,
         )
-
-    def _most_over_ranks(self, count: int) -> int:
-        counts = torch.tensor([count], device=self.accelerator.device)
-        return int(self.accelerator.gather(counts).max())  # pyright: ignore[reportAttributeAccessIssue]

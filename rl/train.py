@@ -7,34 +7,17 @@
 Exit code 2: something in the recipe or on the command line is wrong; the message says what.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Sequence
 from typing import Any
 
-from rl._layout import check_layout
-from rl.console import fail, log_to_console, out
-from rl.recipe import LISTS, Recipe, known_names, load_recipe
+from rl.command_line import run
+from rl.recipe import Recipe
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = _parser().parse_args(argv)
-    log_to_console()
-    try:
-        check_layout()
-        if arguments.list:
-            out.print("\n".join(known_names(arguments.list)))
-            return 0
-        if not arguments.recipe:
-            raise ValueError("which recipe? For example: python -m rl.train recipes/tiny_cpu.yaml")
-        recipe = load_recipe(arguments.recipe, arguments.overrides)
-        train(recipe, resume=arguments.resume, overwrite=arguments.overwrite)
-    except ValueError as error:
-        if arguments.debug:
-            raise
-        fail(error)
-    return 0
+    return run(train, argv, prog="rl.train", doc=__doc__, kind="grpo")
 
 
 def train(recipe: Recipe, *, resume: bool = False, overwrite: bool = False) -> dict[str, Any]:
@@ -59,19 +42,6 @@ def train(recipe: Recipe, *, resume: bool = False, overwrite: bool = False) -> d
         "eval": evaluated - started + time.perf_counter() - trained,
     }
     return session.finish(before, after, seconds)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="rl.train", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("recipe", nargs="?", help="a YAML file, see recipes/")
-    parser.add_argument("overrides", nargs="*", metavar="key.sub=value", help="change the recipe")
-    parser.add_argument("--list", metavar="KIND", help=f"print known names: {', '.join(LISTS)}")
-    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
-    parser.add_argument("--overwrite", action="store_true", help="replace an earlier run")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of a mistake")
-    return parser
 
 
 if __name__ == "__main__":

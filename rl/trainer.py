@@ -31,7 +31,7 @@ from rl.grading import Grading
 from rl.group_sampler import GroupSampler
 from rl.grpo_config import DiffusionGRPOConfig
 from rl.metrics import Metrics
-from rl.models.denoiser import ModelDenoiser
+from rl.models.denoiser import ModelDenoiser, switch_off_dropout
 from rl.models.loading import LoadedModel
 from rl.objectives import Objective, Totals
 from rl.reference import Reference
@@ -51,6 +51,8 @@ class DiffusionGRPOTrainer(Trainer):
         a copy of the model.
     """
 
+    args: DiffusionGRPOConfig
+    model_wrapped: Any
     loss_is_scaled_for_ga = True  # losses are divided by the totals of the whole optimizer step
 
     def __init__(
@@ -67,27 +69,24 @@ class DiffusionGRPOTrainer(Trainer):
         frozen_reference: nn.Module | None = None,
         callbacks: list[Any] | None = None,
     ) -> None:
-        self.loaded, self.rows = loaded, rows
-        self.sampler, self.estimator = sampler, estimator
-        self.objective = objective
+        self.loaded, self.rows, self.shape = loaded, rows, args.shape
+        self.sampler, self.estimator, self.objective = sampler, estimator, objective
         self.reference = Reference(loaded.model, frozen_reference) if objective.beta else None
         self.passes = args.num_iterations if args.fresh_masks else 1  # plans per rollout
         self.collected = Metrics()
         self._micro_step, self._window = 0, list[Experience]()
         self._checkpoint: str | None = None  # to go on from, until the first batch
+        if args.disable_dropout:
+            switch_off_dropout(loaded.model)
         args.remove_unused_columns = False
         super().__init__(
             model=loaded.model,
             args=args,
-            data_collator=lambda batch: batch,
+            data_collator=list,  # pyright: ignore[reportArgumentType]
             train_dataset=rows,  # pyright: ignore[reportArgumentType]
             processing_class=loaded.tokenizer,
             callbacks=callbacks,
         )
-        if args.disable_dropout:
-            for module in loaded.model.modules():
-                if isinstance(module, nn.Dropout):
-                    module.p = 0.0
         if self.reference is not None:
             self.reference.prepare(self.accelerator)
         self.scorer = Scorer(
@@ -97,55 +96,50 @@ class DiffusionGRPOTrainer(Trainer):
             temperature=sampler.temperature or 1.0,
             batch_size=args.scoring_batch_size or args.per_device_train_batch_size,
         )
+        folder = Path(str(args.output_dir)) / "completions"
         self.grading = Grading(
             rewards,
             advantage,
             self.accelerator,
             self.collected,
-            num_generations=args.num_generations,
-            completions_folder=Path(args.output_dir) / "completions"
-            if args.log_completions
-            else None,
+            num_generations=self.shape.num_generations,
+            completions_folder=folder if args.log_completions else None,
         )
 
     # --- data: windows of prompts, each repeated for the updates that reuse its rollouts
 
     def get_train_dataloader(self) -> DataLoader[Any]:
-        args = self.args
         order = GroupSampler(
             size=len(self.rows),
-            num_generations=args.num_generations,
-            window=args.generation_batch_size // args.num_generations,
-            repeats=args.num_iterations * args.steps_per_generation,
-            shuffle=args.shuffle_dataset,
-            seed=args.seed,
+            num_generations=self.shape.num_generations,
+            window=self.shape.prompts,
+            repeats=self.shape.uses,
+            shuffle=bool(self.args.shuffle_dataset),
+            seed=self.args.seed,
         )
         loader = DataLoader(
             self.rows,  # pyright: ignore[reportArgumentType]
-            batch_size=self._train_batch_size * args.steps_per_generation,
+            batch_size=self._train_batch_size * self.shape.micro_batches,
             sampler=order,
             collate_fn=self.data_collator,
             drop_last=True,
         )
         return self.accelerator.prepare(loader)
 
-    def _prepare_inputs(self, inputs: Rows) -> MicroBatch:
+    def _prepare_inputs(self, inputs: Rows) -> MicroBatch:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Roll out at the start of a window; else take the next micro-batch of the buffer."""
-        parts = self.args.steps_per_generation
         if self._checkpoint is not None:
             self._go_on_from(Path(self._checkpoint))
-        place = self._micro_step % (parts * self.args.num_iterations)
+        place = self._micro_step % self.shape.uses
         if place == 0:
-            self._window = self._roll_out(inputs).split(parts)
-        iteration, part = divmod(place, parts)
+            self._window = self._roll_out(inputs).split(self.shape.micro_batches)
+        iteration, part = divmod(place, self.shape.micro_batches)
         together = self.args.gradient_accumulation_steps  # micro-batches of this optimizer step
         first = self._micro_step // together * together
-        step = [self._window[i % parts].scored.sum() for i in range(first, first + together)]
+        step = [self._window[i % len(self._window)].scored for i in range(first, first + together)]
         tokens, sequences = self._over_ranks(
-            torch.stack(
-                [torch.stack(step).sum(), step[0].new_tensor(together * len(self._window[0]))]
-            )
-        )
+            torch.tensor([sum(int(x.sum()) for x in step), sum(map(len, step))])
+        ).tolist()
         return MicroBatch(
             experience=self._window[part],
             iteration=iteration,
@@ -156,17 +150,17 @@ class DiffusionGRPOTrainer(Trainer):
     def training_step(
         self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None
     ) -> Tensor:
-        start = time.perf_counter()
-        before = self.collected.total("time/rollout", "time/reward", "time/score")
+        phases = ("time/rollout", "time/reward", "time/score")
+        start, before = time.perf_counter(), self.collected.total(*phases)
         loss = super().training_step(model, inputs, num_items_in_batch)
-        spent = self.collected.total("time/rollout", "time/reward", "time/score") - before
-        self.collected.add("time/backward", time.perf_counter() - start - spent)
+        other = self.collected.total(*phases) - before
+        self.collected.add("time/backward", time.perf_counter() - start - other)
         self._micro_step += 1
         return loss
 
     # --- resuming
 
-    def train(self, resume_from_checkpoint: str | bool | None = None, **kwargs: Any) -> Any:
+    def train(self, resume_from_checkpoint: str | bool | None = None, **kwargs: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """As in Trainer; a run resumed from a folder equals one that was never interrupted."""
         if resume_from_checkpoint is True:
             resume_from_checkpoint = get_last_checkpoint(self.args.output_dir)
@@ -182,7 +176,7 @@ class DiffusionGRPOTrainer(Trainer):
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
-        if self._micro_step % (self.args.steps_per_generation * self.args.num_iterations):
+        if self._micro_step % self.shape.uses:
             folder = (
                 Path(self._get_output_dir(trial=trial))
                 / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
@@ -195,7 +189,7 @@ class DiffusionGRPOTrainer(Trainer):
         start = time.perf_counter()
         numbers = [self.accelerator.process_index * len(rows) + i for i in range(len(rows))]
         keys = [
-            (self.args.seed, row["id"], self.state.global_step, number % self.args.num_generations)
+            (self.args.seed, row["id"], self.state.global_step, number % self.shape.num_generations)
             for row, number in zip(rows, numbers, strict=True)
         ]
         written = self._write(rows, [stable_seed("rollout", *key) for key in keys])
@@ -227,7 +221,7 @@ class DiffusionGRPOTrainer(Trainer):
                 self.sampler,
                 self.loaded.tokenizer,
                 rows,
-                length=args.max_completion_length,
+                length=self.shape.length,
                 seeds=seeds,
                 stop_ids=self.loaded.stop_ids,
                 pad_id=self.loaded.pad_id,
@@ -235,7 +229,7 @@ class DiffusionGRPOTrainer(Trainer):
                 batch_size=args.rollout_batch_size,
             )
         self.collected.add_all("rollout/nfe", written.nfe)
-        self.collected.add_all("completions/length", written.sequences.completion_mask.sum(-1))
+        self.collected.add_all("completions/length", written.lengths)
         return written
 
     @contextmanager
@@ -265,7 +259,7 @@ class DiffusionGRPOTrainer(Trainer):
 
     # --- loss
 
-    def compute_loss(
+    def compute_loss(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
         model: nn.Module,
         inputs: MicroBatch,
@@ -286,7 +280,7 @@ class DiffusionGRPOTrainer(Trainer):
             Totals(
                 tokens=inputs.tokens,
                 sequences=inputs.sequences,
-                length=self.args.max_completion_length,
+                length=self.shape.length,
             ),
         )
         for name, (total, count) in out.metrics.items():
@@ -295,11 +289,12 @@ class DiffusionGRPOTrainer(Trainer):
 
     # --- ranks and logging
 
-    def _over_ranks(self, numbers: Tensor) -> list[float]:
-        return self.accelerator.reduce(numbers.double(), "sum").tolist()
+    def _over_ranks(self, numbers: Tensor) -> Tensor:
+        summed: Any = self.accelerator.reduce(numbers.double().to(self.accelerator.device), "sum")
+        return summed.cpu()
 
     def log_now(self, logs: dict[str, float]) -> None:
-        """Log these numbers alone, without the means collected since the last log."""
+        """These numbers alone, without the means collected since the last log."""
         super().log(logs)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:

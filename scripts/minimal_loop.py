@@ -105,12 +105,14 @@ def main(name: str = "mean_field", steps: int = 150, seed: int = 0) -> list[floa
             optimizer.step()
         history.append(reward.mean().item())
         if step % 25 == 0 or step == steps - 1:
-            print(f"{name}  step {step:4d}  reward {history[-1]:.3f}  {'#' * int(40 * history[-1])}")
+            print(
+                f"{name}  step {step:4d}  reward {history[-1]:.3f}  {'#' * int(40 * history[-1])}"
+            )
     return history
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="GRPO on a tiny masked diffusion model.")
     parser.add_argument("estimator", nargs="?", default="mean_field", choices=list(ESTIMATORS))
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--seed", type=int, default=0)

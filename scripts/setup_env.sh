@@ -2,10 +2,16 @@
 # Make (or reuse) the virtual environment .venv and put it first on PATH.
 #
 #   bash scripts/setup_env.sh        make it
-#   source scripts/setup_env.sh      make it and use it in this shell or script
+#   source scripts/setup_env.sh      make it and use it in this bash shell or script
 #
+# (From another shell: run it, then `source .venv/bin/activate`.)
 # PYTHON=... picks the interpreter, UNMASK_VENV=... another folder. A second run costs nothing: the
 # environment carries a stamp of constraints.txt, pyproject.toml and where the repository lies.
+
+if [ -z "${BASH_VERSION:-}" ]; then
+  echo "setup: source this from bash; elsewhere run it, then: source .venv/bin/activate" >&2
+  return 1
+fi
 
 _unmask_pick_python() {
   local candidate found=""

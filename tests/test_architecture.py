@@ -149,17 +149,6 @@ def test_no_module_hides_another() -> None:
     assert {place for stem, place in stems.items() if stem in taken} == set()
 
 
-def test_only_the_trainer_knows_trl() -> None:
-    knows = {
-        where(path)
-        for path, node in nodes(MODULES)
-        if any(name.split(".")[0] == "trl" for name in imported(node))
-    }
-    assert {name for name in knows if not re.match(r"rl/(trainer\w*|grpo_config)\.py$", name)} == (
-        set()
-    )
-
-
 def test_nobody_imports_scripts_or_tests() -> None:
     assert [
         where(path, node)

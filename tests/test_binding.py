@@ -37,7 +37,7 @@ ACCEPTED = [
     ("red", Colour, "red"), ("blue", Colour | str, "blue"), ("k1", Literal["k1", "k2"], "k1"),
     (2, Annotated[int, "even"], 2), ({"a": 1}, dict[str, Any], {"a": 1}), ({}, dict | str, {}),
     (1, int | float, 1), (1.5, int | float, 1.5), ("1", int | str, "1"), ([1], list, [1]),
-    (0, Literal[0, 1], 0),
+    (0, Literal[0, 1], 0), (2.0, int | float, 2.0), (2, float | int, 2),
 ]  # fmt: skip
 
 

@@ -34,7 +34,6 @@ TINY = {
     "max_position_embeddings": 64,
     "initializer_range": 0.5,
 }
-PUZZLE = "1234341221434320"
 SOLVED = "1234341221434321"
 
 
@@ -145,12 +144,22 @@ def generation(name: str, text: str, score: float | None = None) -> Generation:
 
 
 def test_gold_scores_one_and_a_near_miss_does_not() -> None:
-    data = [{"id": name, "prompt": "p", "puzzle": PUZZLE} for name in ("gold", "miss")]
-    made = [generation("miss", SOLVED[:-1] + "2"), generation("gold", SOLVED)]
+    """Each completion is graded with the columns of its own row, whatever the order."""
+    other = SOLVED.translate(str.maketrans("12", "21"))
+    data = [
+        {"id": "gold", "prompt": "p", "puzzle": SOLVED[:-1] + "0"},
+        {"id": "other", "prompt": "p", "puzzle": other[:-1] + "0"},
+        {"id": "miss", "prompt": "p", "puzzle": SOLVED[:-1] + "0"},
+    ]
+    made = [
+        generation("miss", SOLVED[:-1] + "2"),
+        generation("gold", SOLVED),
+        generation("other", other),
+    ]
     graded = grade(made, data, REWARDS["sudoku"])
-    assert [(x.id, x.score) for x in graded] == [("miss", 0.0), ("gold", 1.0)]
+    assert [(x.id, x.score) for x in graded] == [("miss", 0.0), ("gold", 1.0), ("other", 1.0)]
     found = accuracy(graded)
-    assert (found.correct, found.total) == (1, 2)
+    assert (found.correct, found.total) == (2, 3)
 
 
 def test_completions_that_are_not_graded_do_not_count() -> None:

@@ -19,6 +19,7 @@ def test_order_by_hand() -> None:
     first, second = [0, 0, 0, 1, 1, 1], [2, 2, 2, 3, 3, 3]
     assert list(order) == first * 2 + second * 2
     assert len(order) == 24
+    assert list(sampler(size=4, shuffle=False)) == first * 2 + second * 2
 
 
 def test_shuffled_windows_hold_whole_groups_of_distinct_prompts() -> None:

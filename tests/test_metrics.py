@@ -6,8 +6,8 @@ from torch import Tensor
 from rl.metrics import Metrics
 
 
-def alone(sums: Tensor) -> list[list[float]]:
-    return sums.tolist()
+def alone(sums: Tensor) -> Tensor:
+    return sums
 
 
 def filled() -> Metrics:
@@ -28,14 +28,14 @@ def test_each_is_a_quotient_of_sums_and_not_a_mean_of_means() -> None:
 
 
 def test_ranks_are_summed_in_one_call_in_the_same_order() -> None:
-    other = Metrics()
-    other.add("time", 9.0)  # another rank, which added in another order
-    other.add_sum("ratio", torch.tensor(6.0), torch.tensor(0))
-    other.add_all("nfe", torch.tensor([24]))
+    other = Metrics()  # of another rank, which added in another order
     other.add_all("flags", torch.tensor([False] * 4))
+    other.add_all("nfe", torch.tensor([24]))
+    other.add("time", 9.0)
+    other.add_sum("ratio", torch.tensor(6.0), torch.tensor(0))
     sent: list[Tensor] = []
-    other.take(lambda sums: sent.append(sums) or sums.tolist())
-    found = filled().take(lambda sums: (sums + sent[0]).tolist())
+    other.take(lambda sums: sent.append(sums) or sums)
+    found = filled().take(lambda sums: sums + sent[0])
     assert found == {"flags": 3 / 8, "nfe": 16.0, "ratio": 1.0, "time": 5.0}
     assert len(sent) == 1
 

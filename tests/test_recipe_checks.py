@@ -158,7 +158,10 @@ def test_the_commit_is_that_of_these_sources_only(tmp_path: Path, monkeypatch) -
     source = tmp_path / "provenance.py"
     source.write_text("x = 1\n")
     monkeypatch.setattr(provenance, "__file__", str(source))
+    (tmp_path / "theirs.py").touch()
     git("init", "-q")
+    git("add", "theirs.py")
+    git("commit", "-qm", "m")
     assert provenance._git_commit() is None  # not tracked: a wheel in somebody's repository
     git("add", "provenance.py")
     git("commit", "-qm", "m")

@@ -17,6 +17,7 @@ from transformers import TrainingArguments
 
 from estimators import MaskPlan, Reduce, RowRandom, Sequences
 from rl import sft
+from rl.gathered import save_whole
 from rl.models.loading import LoadedModel, load
 from rl.models.source import ModelSource
 from rl.sft_data import SftConfig, tokenize_rows
@@ -408,7 +409,7 @@ def test_saved_weights_are_the_trained_ones(tmp_path: Path) -> None:
     )  # fmt: skip
     trainer = SftTrainer(loaded=loaded, args=args, rows=data, t_min=0.01)
     trainer.train()
-    trainer.save_final(tmp_path / "run")
+    save_whole(trainer, loaded, tmp_path / "run")
     again = load(ModelSource(name="bert", path=str(tmp_path / "run")), training=True)
     trained = dict(loaded.model.named_parameters())
     for name, value in again.model.named_parameters():

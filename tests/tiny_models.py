@@ -13,13 +13,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import BertConfig, LlamaConfig
+from transformers import BertConfig, LlamaConfig, RobertaPreLayerNormConfig
 
 from estimators import MaskPlan, Reduce, RowRandom, Sequences
 from rl.models.bert import BERT
 from rl.models.denoiser import ModelDenoiser
 from rl.models.fresh import new_model
 from rl.models.llada import LLADA
+from rl.models.roberta_prelayernorm import ROBERTA_PRELAYERNORM
+from rl.models.spec import ModelSpec
 
 V = 3  # ids 0, 1, 2 can be written; 0 ends a completion
 MASK = V
@@ -57,45 +59,41 @@ class TinyDenoiser(nn.Module):
             yield
 
 
-def bert(*, vocab: int = 12, dropout: float = 0.0, seed: int = 0, **settings: Any) -> ModelDenoiser:
+SIZES: dict[str, Any] = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 64,
+    "initializer_range": 0.5,  # predictions that really differ
+}
+
+
+def bert(*, vocab: int = 12, dropout: float = 0.0, **settings: Any) -> ModelDenoiser:
+    both = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+    return _denoiser(BERT, BertConfig(vocab_size=vocab, **SIZES, **both), **settings)
+
+
+def llama(*, vocab: int = 12, dropout: float = 0.0, **settings: Any) -> ModelDenoiser:
+    own = {"num_key_value_heads": 2, "use_cache": False, "attention_dropout": dropout}
+    return _denoiser(LLADA, LlamaConfig(vocab_size=vocab, **SIZES, **own), **settings)
+
+
+def roberta(*, vocab: int = 12, dropout: float = 0.0, **settings: Any) -> ModelDenoiser:
+    both = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+    config = RobertaPreLayerNormConfig(vocab_size=vocab, type_vocab_size=1, **SIZES, **both)
+    return _denoiser(ROBERTA_PRELAYERNORM, config, **settings)
+
+
+def _denoiser(spec: ModelSpec, config: Any, **settings: Any) -> ModelDenoiser:
     """Ids 0 to vocab - 3 can be written; then padding, then the mask."""
-    config = BertConfig(
-        vocab_size=vocab,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=64,
-        initializer_range=0.5,
-        hidden_dropout_prob=dropout,
-        attention_probs_dropout_prob=dropout,
-    )
-    return _denoiser(new_model(BERT, config, seed=seed), vocab, causal=False, **settings)
-
-
-def llama(*, vocab: int = 12, seed: int = 0, **settings: Any) -> ModelDenoiser:
-    config = LlamaConfig(
-        vocab_size=vocab,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=64,
-        initializer_range=0.5,
-        use_cache=False,
-    )
-    return _denoiser(new_model(LLADA, config, seed=seed), vocab, causal=True, **settings)
-
-
-def _denoiser(model: Any, vocab: int, *, causal: bool, **settings: Any) -> ModelDenoiser:
-    forbidden = (vocab - 2, vocab - 1)
+    vocab = config.vocab_size
     return ModelDenoiser(
-        model=model,
+        model=new_model(spec, config, seed=0),
         mask_id=vocab - 1,
-        forbidden=forbidden,
+        forbidden=(vocab - 2, vocab - 1),
         vocab_size=vocab,
-        causal_class=causal,
+        causal_class=spec.causal,
         **settings,
     )
 

@@ -11,16 +11,19 @@ from torch.utils._pytree import tree_flatten
 
 from estimators import Elbo, Estimator, MeanField, RowRandom, Sequences, Trajectory
 from rl.models import denoiser as denoiser_module
-from rl.models.denoiser import ModelDenoiser
+from rl.models.denoiser import ModelDenoiser, switch_off_dropout
 from rl.samplers import SAMPLERS
-from tests.tiny_models import bert, llama, pad_left, sequences
+from tests.tiny_models import bert, llama, pad_left, roberta, sequences
 
 IDS = torch.tensor(
     [[1, 2, 3, 11, 11], [4, 5, 6, 11, 2], [1, 2, 3, 11, 11], [0, 0, 7, 11, 11], [9, 8, 7, 11, 11]]
 )
 ATTENTION = torch.tensor([[1, 1, 1, 1, 1]] * 3 + [[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]]).bool()
-# every masked position, out of order, some of them twice
-INDEX = torch.tensor([24, 3, 4, 8, 13, 14, 18, 19, 23, 3, 19])
+# every masked position and the start of some rows, out of order, some of them twice
+INDEX = torch.tensor([24, 3, 4, 8, 13, 14, 18, 19, 23, 3, 19, 20, 0, 5])
+
+
+families = pytest.mark.parametrize("make", [bert, llama, roberta])
 
 
 def raw(logits: Tensor, entries: Tensor, row: Tensor) -> tuple[Tensor, ...]:
@@ -42,7 +45,9 @@ def dense(denoiser: ModelDenoiser) -> Tensor:
         start = int((~ATTENTION[n]).sum())
         ids = IDS[n : n + 1, start:]
         see_all = torch.ones(1, 1, ids.shape[1], ids.shape[1], dtype=torch.bool)
-        logits = denoiser.model(input_ids=ids, attention_mask=see_all).logits[0, s - start]
+        places = torch.arange(ids.shape[1])[None]
+        out = denoiser.model(input_ids=ids, attention_mask=see_all, position_ids=places)
+        logits = out.logits[0, s - start]
         rows.append(logits.index_fill(0, torch.tensor(denoiser.forbidden), -torch.inf))
     return torch.stack(rows).float()
 
@@ -57,24 +62,31 @@ def gradient(denoiser: ModelDenoiser, make: Callable[[ModelDenoiser], Tensor]) -
     return torch.cat(grads)
 
 
-@pytest.mark.parametrize("make", [bert, llama])
-@pytest.mark.parametrize("rows_per_forward", [None, 3])
-@pytest.mark.parametrize("logits_per_chunk", [None, 1, 24])
-@pytest.mark.parametrize("equalize", [None, lambda count: count + 2])
+@families
+@pytest.mark.parametrize(
+    ("rows_per_forward", "logits_per_chunk", "more"),
+    [
+        (None, None, 0),
+        (3, None, 0),
+        (None, 1, 0),
+        (None, 24, 0),
+        (3, 24, 0),
+        (None, 1, 2),
+        (3, 24, 2),
+    ],
+)
 def test_values_and_gradients_equal_dense_forwards_of_single_rows(
     make: Any,
     rows_per_forward: int | None,
     logits_per_chunk: int | None,
-    equalize: Any,
+    more: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """However it is cut up: duplicates removed, rows and chunks split, padded with empty calls."""
     if logits_per_chunk is not None:
         monkeypatch.setattr(denoiser_module, "LOGITS_PER_CHUNK", logits_per_chunk)
-    denoiser = make(rows_per_forward=rows_per_forward)
+    denoiser = make(rows_per_forward=rows_per_forward, equalize=lambda count: count + more)
     denoiser.model.double()  # so that 1e-6 is not rounding
-    if equalize is not None:
-        denoiser.equalize = equalize
     torch.testing.assert_close(answers(denoiser), dense(denoiser), rtol=0, atol=1e-5)
     expected = gradient(denoiser, dense)
     assert (gradient(denoiser, answers) - expected).norm() < 1e-6 * expected.norm()
@@ -97,25 +109,23 @@ def test_calls_that_only_keep_step_with_other_ranks_run_one_row() -> None:
 
 
 @pytest.mark.parametrize("rows_per_forward", [1, 2])
-def test_ranks_with_different_work_make_equal_numbers_of_calls(rows_per_forward: int) -> None:
-    """`equalize` must be asked equally often, and the model called equally often."""
-    calls: list[list[str]] = []
-    for rows in ([0], [0, 1, 3, 4]):
-        log: list[str] = []
-
-        def most(count: int, log: list[str] = log) -> int:
-            log.append("equalize")
-            return 4 if log == ["equalize"] else 1  # first rows, then chunks
-
-        denoiser = bert(rows_per_forward=rows_per_forward, equalize=most)
-        denoiser.model.register_forward_hook(lambda *_, log=log: log.append("forward"))
-        denoiser(IDS[rows], ATTENTION[rows], torch.tensor([3]), raw)
-        calls.append(log)
-    assert calls[0] == calls[1]
-    assert calls[0].count("forward") == 4
+def test_ranks_with_different_work_call_the_model_and_its_head_equally_often(
+    rows_per_forward: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One rank has a row and a position, another four rows and eight positions."""
+    monkeypatch.setattr(denoiser_module, "LOGITS_PER_CHUNK", 1)
+    ranks: list[list[str]] = []
+    for rows, index in (([0], [3]), ([0, 1, 3, 4], [3, 4, 8, 9, 13, 14, 18, 19])):
+        denoiser = bert(rows_per_forward=rows_per_forward, equalize=lambda count: max(count, 5))
+        done: list[str] = []
+        denoiser.model.base_model.register_forward_hook(lambda *_, done=done: done.append("body"))
+        denoiser.model.cls.register_forward_hook(lambda *_, done=done: done.append("head"))
+        denoiser(IDS[rows], ATTENTION[rows], torch.tensor(index), raw)
+        ranks.append(done)
+    assert ranks[0] == ranks[1] == ["body", *["head"] * 5] * 5
 
 
-@pytest.mark.parametrize("make", [bert, llama])
+@families
 def test_forbidden_ids_have_probability_zero(make: Any) -> None:
     denoiser = make()
     probability = answers(denoiser).softmax(-1)
@@ -123,7 +133,7 @@ def test_forbidden_ids_have_probability_zero(make: Any) -> None:
     assert probability[:, :10].gt(0).all()
 
 
-@pytest.mark.parametrize("make", [bert, llama])
+@families
 def test_every_visible_token_counts_left_and_right(make: Any) -> None:
     """Bidirectional: the first of two masks sees the token after it, the last sees the first."""
     denoiser = make()
@@ -138,7 +148,7 @@ def test_every_visible_token_counts_left_and_right(make: Any) -> None:
         assert (other[:, :10] - base[:, :10]).abs().amax(-1).gt(1e-3).all()
 
 
-@pytest.mark.parametrize("make", [bert, llama])
+@families
 @pytest.mark.parametrize(
     "est", [MeanField(), Elbo(samples=3), Trajectory(segments=None)], ids=["mf", "elbo", "traj"]
 )
@@ -163,6 +173,16 @@ def test_evaluating_switches_dropout_and_gradients_off_and_the_mode_back() -> No
     with pytest.raises(RuntimeError, match="stop"), denoiser.evaluating():
         raise RuntimeError("stop")
     assert not denoiser.model.training
+
+
+@families
+def test_dropout_can_be_switched_off_for_good(make: Any) -> None:
+    denoiser = make(dropout=0.5)
+    denoiser.model.train()
+    assert not torch.equal(answers(denoiser), answers(denoiser))
+    switch_off_dropout(denoiser.model)
+    assert torch.equal(answers(denoiser), answers(denoiser))
+    assert denoiser.model.training
 
 
 class Sizes(TorchDispatchMode):
@@ -191,7 +211,7 @@ def many(seed: int = 0) -> Sequences:
     return sequences(completion, prompts=prompts, step_map=[[0, 1, 2] * 3] * N)
 
 
-@pytest.mark.parametrize("make", [bert, llama])
+@families
 def test_dense_logits_trip_the_measurement(make: Any) -> None:
     denoiser = make(vocab=VOCAB)
     seqs = many()

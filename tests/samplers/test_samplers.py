@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from estimators import RowRandom
+from rl.models import denoiser as denoiser_module
 from rl.samplers import SAMPLERS, Rollout
 from tests.tiny_models import MASK, TinyDenoiser, bert, llama
 
@@ -161,6 +162,19 @@ def test_a_row_is_completed_the_same_in_any_company(make: Any, rule: str) -> Non
         assert torch.equal(out.step_map, whole.step_map[rows])
         torch.testing.assert_close(out.logp, whole.logp[rows], rtol=0, atol=1e-5)
     assert len({tuple(row) for row in whole.completion_ids.tolist()}) == 8
+
+
+@pytest.mark.parametrize("rule", SAMPLERS)
+def test_how_forwards_and_logits_are_cut_up_changes_no_completion(
+    rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = torch.tensor([[1, 2, 3], [4, 5, 6], [1, 2, 3], [9, 8, 7]])
+    sampler = SAMPLERS[rule](steps=2, temperature=1.0)
+    whole = sampler(bert(), ids, ids > 0, 6, SEEDS)
+    monkeypatch.setattr(denoiser_module, "LOGITS_PER_CHUNK", 24)
+    cut = sampler(bert(rows_per_forward=3), ids, ids > 0, 6, SEEDS)
+    assert torch.equal(cut.completion_ids, whole.completion_ids)
+    assert torch.equal(cut.step_map, whole.step_map)
 
 
 def test_seeds_decide_the_completion() -> None:

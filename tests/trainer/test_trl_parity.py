@@ -38,7 +38,9 @@ CASES: dict[str, dict[str, Any]] = {
     "sequence ratio, asymmetric clip": {
         "aggregation": "sequence_mean", "mu": 2, "beta": 0.0, "level": "sequence", "high": 0.05,
     },
-    "LoRA, KL to the base": {"aggregation": "token_mean", "mu": 2, "beta": 0.1, "lora": True, "lr": 30.0},
+    "LoRA, KL to the base": {
+        "aggregation": "token_mean", "mu": 2, "beta": 0.1, "lora": True, "lr": 30.0,
+    },
 }  # fmt: skip
 LOSS_TYPE = {"token_mean": "dapo", "sequence_mean": "grpo", "constant": "dr_grpo"}
 LORA = {"r": 4, "alpha": 8, "targets": ["query", "key", "value"]}
@@ -123,4 +125,6 @@ def test_loss_gradient_norm_and_advantages_equal_trl(
         assert a["loss"] == pytest.approx(b["loss"], abs=1e-5)
         assert a["grad_norm"] == pytest.approx(b["grad_norm"], rel=1e-5)
     if CASES[case]["mu"] > 1:
-        assert any(a["clip_ratio/low"] + a["clip_ratio/high"] > 0 for a, _ in steps), "nothing clipped"
+        assert any(a["clip_ratio/low"] + a["clip_ratio/high"] > 0 for a, _ in steps), (
+            "nothing clipped"
+        )

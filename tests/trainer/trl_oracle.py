@@ -31,14 +31,17 @@ class TrlOracle(GRPOTrainer):
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         G = self.args.num_generations
         self._keys = [
-            (self.args.seed, row["id"], self.state.global_step, i % G) for i, row in enumerate(inputs)
+            (self.args.seed, row["id"], self.state.global_step, i % G)
+            for i, row in enumerate(inputs)
         ]
         out = super()._generate_and_score_completions(inputs)
         out["prompt_masked"] = self._passes
         self.seen_advantages.append(out["advantages"].tolist())
         return out
 
-    def _generate_single_turn(self, prompt_ids, images, multimodal_fields, num_generations, has_tool_images=False):
+    def _generate_single_turn(
+        self, prompt_ids, images, multimodal_fields, num_generations, has_tool_images=False
+    ):
         batch = left_pad(prompt_ids, self.loaded.pad_id)
         self._passes = self._prompt_masks(batch.mask)  # [B, mu, Q]
         seeds = [stable_seed("rollout", *key) for key in self._keys]
@@ -52,7 +55,7 @@ class TrlOracle(GRPOTrainer):
         return [row[: row.index(eos) + 1] if eos in row else row for row in rows], None
 
     def _prompt_masks(self, attention: torch.Tensor) -> torch.Tensor:
-        B, Q = attention.shape
+        Q = attention.shape[1]
         passes = []
         for k in range(self.num_iterations):
             random = RowRandom(
@@ -63,13 +66,22 @@ class TrlOracle(GRPOTrainer):
         return torch.stack(passes, dim=1) & attention.bool()[:, None]
 
     def _get_per_token_logps_and_entropies(
-        self, model, input_ids, attention_mask, logits_to_keep, batch_size=None, compute_entropy=False, **unused
+        self,
+        model,
+        input_ids,
+        attention_mask,
+        logits_to_keep,
+        batch_size=None,
+        compute_entropy=False,
+        **unused,
     ):
         split = input_ids.shape[1] - logits_to_keep
         prompt, targets = input_ids[:, :split], input_ids[:, split:]
         if self._iteration is None:  # inside the rollout: every pass at once, stored as [B, mu, C]
             every = [
-                self._one_step(model, prompt, attention_mask[:, :split], targets, self._passes[:, k])
+                self._one_step(
+                    model, prompt, attention_mask[:, :split], targets, self._passes[:, k]
+                )
                 for k in range(self.num_iterations)
             ]
             return torch.stack([logp for logp, _ in every], dim=1), None, None
@@ -109,8 +121,15 @@ class TrlOracle(GRPOTrainer):
 
 def trl_config(**kwargs: Any) -> GRPOConfig:
     return GRPOConfig(
-        bf16=False, use_cpu=True, activation_checkpointing=False, gradient_checkpointing=False,
+        bf16=False,
+        use_cpu=True,
+        activation_checkpointing=False,
+        gradient_checkpointing=False,
         disable_dropout=True,
-        report_to="none", save_strategy="no", shuffle_dataset=False, logging_steps=1,
-        disable_tqdm=True, **kwargs,
+        report_to="none",
+        save_strategy="no",
+        shuffle_dataset=False,
+        logging_steps=1,
+        disable_tqdm=True,
+        **kwargs,
     )

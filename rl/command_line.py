@@ -1,0 +1,56 @@
+"""What `python -m rl.train` and `python -m rl.sft` have in common."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rl._layout import check_layout
+from rl.console import fail, log_to_console, out
+from rl.recipe import LISTS, Recipe, known_names, load_recipe
+
+
+def run(
+    train: Callable[..., Any], argv: Sequence[str] | None, *, prog: str, doc: str | None, kind: str
+) -> int:
+    """Bind the recipe that the command line names and call `train(recipe, resume, overwrite)`.
+
+    A ValueError is a mistake of the user's: its message, and exit code 2.
+    """
+    options = _parser(prog, doc).parse_args(argv)
+    log_to_console()
+    try:
+        check_layout()
+        if options.list:
+            out.print("\n".join(known_names(options.list)))
+            return 0
+        if not options.recipe:
+            raise ValueError(f"which recipe? For example: python -m {prog} recipes/tiny_cpu.yaml")
+        recipe = load_recipe(options.recipe, options.overrides)
+        _check_kind(recipe, kind)
+        train(recipe, resume=options.resume, overwrite=options.overwrite)
+    except (ValueError, ImportError) as error:
+        if options.debug:
+            raise
+        fail(error)
+    return 0
+
+
+def _check_kind(recipe: Recipe, kind: str) -> None:
+    if recipe.kind != kind:
+        command = {"grpo": "rl.train", "sft": "rl.sft"}[recipe.kind]
+        raise ValueError(
+            f"{recipe.path} is a recipe of kind {recipe.kind}: python -m {command} {recipe.path}"
+        )
+
+
+def _parser(prog: str, doc: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=prog, description=doc, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("recipe", nargs="?", help="a YAML file, see recipes/")
+    parser.add_argument("overrides", nargs="*", metavar="key.sub=value", help="change the recipe")
+    parser.add_argument("--list", metavar="KIND", help=f"print known names: {', '.join(LISTS)}")
+    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
+    parser.add_argument("--overwrite", action="store_true", help="replace an earlier run")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of a mistake")
+    return parser
