@@ -6,6 +6,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from estimators import Estimate, MaskPlan, Sequences
+from rl.objectives import Totals
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,5 +55,4 @@ class MicroBatch:
 
     experience: Experience
     iteration: int  # pass over the rollout, 0 .. num_iterations - 1
-    tokens: float  # scored tokens of the whole optimizer step, over all ranks
-    sequences: int  # completions of the whole optimizer step, over all ranks
+    totals: Totals  # of the whole optimizer step, over all ranks

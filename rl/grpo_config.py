@@ -142,6 +142,13 @@ class DiffusionGRPOConfig(GRPOConfig):
             self.bf16 = gpu and torch.cuda.is_bf16_supported()
         self._use_current_names()
         super().__post_init__()
+        if self.shape.uses % self.gradient_accumulation_steps:
+            raise ValueError(
+                f"an optimizer step takes gradient_accumulation_steps "
+                f"{self.gradient_accumulation_steps} micro-batches, but a rollout gives "
+                f"steps_per_generation {self.steps_per_generation} x num_iterations "
+                f"{self.num_iterations}; make that a multiple, so that no step mixes two rollouts"
+            )
         for name in ("rollout_batch_size", "scoring_batch_size", "max_prompt_length"):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -135,17 +135,13 @@ class DiffusionGRPOTrainer(Trainer):
             self._window = self._roll_out(inputs).split(self.shape.micro_batches)
         iteration, part = divmod(place, self.shape.micro_batches)
         together = self.args.gradient_accumulation_steps  # micro-batches of this optimizer step
-        first = self._micro_step // together * together
+        first = place // together * together
         step = [self._window[i % len(self._window)].scored for i in range(first, first + together)]
         tokens, sequences = self._over_ranks(
             torch.tensor([sum(int(x.sum()) for x in step), sum(map(len, step))])
         ).tolist()
-        return MicroBatch(
-            experience=self._window[part],
-            iteration=iteration,
-            tokens=tokens,
-            sequences=int(sequences),
-        )
+        totals = Totals(tokens=tokens, sequences=int(sequences), length=self.shape.length)
+        return MicroBatch(experience=self._window[part], iteration=iteration, totals=totals)
 
     def training_step(
         self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None
@@ -171,16 +167,14 @@ class DiffusionGRPOTrainer(Trainer):
         self._checkpoint = None
         self._micro_step = self.state.global_step * self.args.gradient_accumulation_steps
         rollouts = window_path(checkpoint, self.accelerator.process_index)
-        if rollouts.exists():
+        if rollouts.exists():  # the checkpoint was saved between two uses of a rollout
             self._window = load_window(rollouts, self.accelerator.device)
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
         if self._micro_step % self.shape.uses:
-            folder = (
-                Path(self._get_output_dir(trial=trial))
-                / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
-            )
+            name = f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+            folder = Path(self._get_output_dir(trial=trial)) / name
             save_window(self._window, window_path(folder, self.accelerator.process_index))
 
     # --- experience
@@ -197,13 +191,10 @@ class DiffusionGRPOTrainer(Trainer):
         advantages = self.grading(rows, written, self.state)
         rewarded = time.perf_counter()
         plans = tuple(self._plan(written.sequences, keys, k) for k in range(self.passes))
-        on_policy = self.args.rollout_is_on_policy
         experience = Experience(
             sequences=written.sequences,
             plans=plans,
-            old=()
-            if on_policy
-            else self.scorer.estimate_all(self.model_wrapped, written.sequences, plans),
+            old=self._old(written.sequences, plans),
             ref=self._reference(written.sequences, plans),
             scored=self.estimator.scored(written.sequences),
             advantages=advantages,
@@ -251,6 +242,11 @@ class DiffusionGRPOTrainer(Trainer):
         )
         return self.estimator.plan(sequences, random)
 
+    def _old(self, sequences: Sequences, plans: Sequence[MaskPlan]) -> tuple[Estimate, ...]:
+        if self.args.rollout_is_on_policy:
+            return ()
+        return self.scorer.estimate_all(self.model_wrapped, sequences, plans)
+
     def _reference(self, sequences: Sequences, plans: Sequence[MaskPlan]) -> tuple[Estimate, ...]:
         if self.reference is None:
             return ()
@@ -277,17 +273,13 @@ class DiffusionGRPOTrainer(Trainer):
             experience.ref[k] if experience.ref else None,
             experience.advantages,
             experience.scored,
-            Totals(
-                tokens=inputs.tokens,
-                sequences=inputs.sequences,
-                length=self.shape.length,
-            ),
+            inputs.totals,
         )
         for name, (total, count) in out.metrics.items():
             self.collected.add_sum(name, total, count)
         return out.loss * self.accelerator.num_processes  # DDP and DeepSpeed average over ranks
 
-    # --- ranks and logging
+    # --- logging
 
     def _over_ranks(self, numbers: Tensor) -> Tensor:
         summed: Any = self.accelerator.reduce(numbers.double().to(self.accelerator.device), "sum")

@@ -115,7 +115,7 @@ def test_inner_iterations_are_passes_over_the_buffer(make: Make) -> None:
 
     def watch(model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         seen.append(inputs.iteration)
-        assert inputs.sequences == 16
+        assert inputs.totals.sequences == 16
         return compute(model, inputs, *args, **kwargs)
 
     trainer.compute_loss = watch  # pyright: ignore[reportAttributeAccessIssue]
