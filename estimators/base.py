@@ -95,10 +95,6 @@ class MaskPlan(RowAligned):
                 "weight must be 0 wherever `completion` is False"
             )
 
-    @property
-    def views(self) -> int:
-        return self.completion.shape[1]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate(RowAligned):
@@ -129,7 +125,7 @@ class Estimator(ABC):
     estimates: ClassVar[Literal["exact", "lower bound", "surrogate"]]
     level: ClassVar[Literal["token", "sequence"]]
     cost: ClassVar[str]  # forward passes per row
-    needs_step_map: ClassVar[bool] = False
+    scores: ClassVar[str] = "its own approximation"  # what it scores where it is not exact
 
     after_eos: AfterEos = "mask"
     at_rollout_temperature: bool = False

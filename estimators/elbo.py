@@ -27,6 +27,7 @@ class Elbo(Estimator):
     estimates = "lower bound"
     level = "sequence"
     cost = "samples (2 x samples when coupled)"
+    scores = "random-order decoding"
 
     samples: int = 1
     coupled: bool = False

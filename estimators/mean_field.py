@@ -25,6 +25,7 @@ class MeanField(Estimator):
     estimates = "surrogate"
     level = "token"
     cost = "1 (1/G with a shared prompt mask)"
+    scores = "each token from the fully masked completion"
 
     prompt_mask_prob: float = 0.15
     share_prompt_mask: Literal["group", "row"] = "group"

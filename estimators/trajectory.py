@@ -29,7 +29,7 @@ class Trajectory(Estimator):
     estimates = "exact"
     level = "token"
     cost = "segments (steps when null)"
-    needs_step_map = True
+    scores = "the tokens of the rollout's own steps, but not the choice of positions"
 
     segments: int | None = 8
     after_eos: AfterEos = "score"  # tokens after EOS were actions too

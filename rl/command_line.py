@@ -1,12 +1,15 @@
 """What `python -m rl.train` and `python -m rl.sft` have in common."""
 
 import argparse
+import errno
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from rl._layout import check_layout
-from rl.console import fail, log_to_console, out
+from rl.console import fail, interrupted, log_to_console, out
 from rl.recipe import LISTS, Recipe, known_names, load_recipe
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 
 def run(
@@ -16,7 +19,7 @@ def run(
 
     A ValueError is a mistake of the user's: its message, and exit code 2.
     """
-    options = _parser(prog, doc).parse_args(argv)
+    options = _parser(prog, doc).parse_intermixed_args(argv)
     log_to_console()
     try:
         check_layout()
@@ -28,10 +31,18 @@ def run(
         recipe = load_recipe(options.recipe, options.overrides)
         _check_kind(recipe, kind)
         train(recipe, resume=options.resume, overwrite=options.overwrite)
+    except KeyboardInterrupt:
+        if options.debug:
+            raise
+        interrupted("; what was saved is intact, and --resume goes on from the last checkpoint")
     except (ValueError, ImportError) as error:
         if options.debug:
             raise
         fail(error)
+    except OSError as error:
+        if options.debug or error.errno not in NO_ROOM:
+            raise
+        fail(f"{error}; what was saved before is intact, --resume goes on from it")
     return 0
 
 
@@ -50,7 +61,8 @@ def _parser(prog: str, doc: str | None) -> argparse.ArgumentParser:
     parser.add_argument("recipe", nargs="?", help="a YAML file, see recipes/")
     parser.add_argument("overrides", nargs="*", metavar="key.sub=value", help="change the recipe")
     parser.add_argument("--list", metavar="KIND", help=f"print known names: {', '.join(LISTS)}")
-    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
-    parser.add_argument("--overwrite", action="store_true", help="replace an earlier run")
+    earlier = parser.add_mutually_exclusive_group()
+    earlier.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
+    earlier.add_argument("--overwrite", action="store_true", help="replace an earlier run")
     parser.add_argument("--debug", action="store_true", help="show the traceback of a mistake")
     return parser

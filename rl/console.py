@@ -28,6 +28,13 @@ def fail(message: object) -> NoReturn:
     sys.exit(2)
 
 
+def interrupted(then: str = "") -> NoReturn:
+    """End after Ctrl-C as a shell expects, without a traceback."""
+    if speaks():
+        err.print(f"interrupted{then}")
+    sys.exit(130)
+
+
 def log_to_console(level: int = logging.INFO) -> None:
     """Send the packages' log records to stderr (only warnings from the other processes)."""
     handler = RichHandler(console=err, show_path=False, omit_repeated_times=False)

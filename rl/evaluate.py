@@ -17,7 +17,8 @@ import torch
 from accelerate import PartialState
 
 from rl._layout import check_layout
-from rl.console import fail, log_to_console, out, speaks
+from rl.backend import quiet_transformers
+from rl.console import fail, interrupted, log_to_console, out, speaks
 from rl.evaluation_run import check_evaluation, check_folder, results_table, run_evaluation
 from rl.models.denoiser import ModelDenoiser
 from rl.models.loading import load
@@ -27,18 +28,26 @@ from rl.recipe_checks import check_recipe, trainer_value
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(argv)
+    options = _parser().parse_intermixed_args(argv)
     log_to_console()
     try:
-        check_layout()
-        recipe = load_recipe(options.recipe, options.overrides)
-        check_recipe(recipe, training=False)
-        check_evaluation(recipe)
-        folder = options.out or _default_folder(recipe)
-        check_folder(folder)
-        loaded = load(recipe.model, training=False, seed=trainer_value(recipe, "seed"))
+        _evaluate(options)
+    except KeyboardInterrupt:
+        interrupted()
     except (ValueError, ImportError) as error:
         fail(error)
+    return 0
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    check_layout()
+    recipe = load_recipe(options.recipe, options.overrides)
+    check_recipe(recipe, training=False)
+    check_evaluation(recipe)
+    folder = options.out or _default_folder(recipe)
+    check_folder(folder)
+    quiet_transformers()
+    loaded = load(recipe.model, training=False, seed=trainer_value(recipe, "seed"))
     state = PartialState(cpu=not torch.cuda.is_available())
     loaded.model.to(state.device)  # pyright: ignore[reportArgumentType]
     model = _name(recipe.model)
@@ -46,7 +55,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if speaks():
         out.print(results_table(results, f"{recipe.task.name}, test split: {model}"))
         out.print(f"{folder}/", markup=False)
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:

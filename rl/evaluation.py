@@ -18,7 +18,7 @@ from rich.progress import track
 
 from estimators import stable_seed
 from rl.console import err
-from rl.generation import as_completion
+from rl.generation import as_completion, prompt_ids
 from rl.intervals import Accuracy
 from rl.models.denoiser import ModelDenoiser
 from rl.models.loading import LoadedModel
@@ -134,7 +134,9 @@ def generate(
     written: dict[str, Generation] = {}
     starts = range(0, len(work), batch_size)
     title = f"{sampler.steps} steps, T={sampler.temperature:g}"
-    for at in track(starts, title, console=err, transient=True, disable=not progress):
+    for at in track(
+        starts, title, console=err, transient=True, disable=not (progress and err.is_terminal)
+    ):
         batch = work[at : at + batch_size]
         out = write_completions(
             denoiser,
@@ -213,6 +215,7 @@ def evaluate(
     rows: the prompts to use, see `held_out_rows`; `config.prompts` is not read here.
     on_result: called with ("greedy" or "sampled", steps, all generations in the order of `rows`).
     """
+    _check_room(loaded, rows, length)
     state = PartialState()
     results: Results = {}
     for mode, samplers in config.samplers(sampler).items():
@@ -236,6 +239,16 @@ def evaluate(
             if on_result is not None:
                 on_result(mode, steps, everyone)
     return results
+
+
+def _check_room(loaded: LoadedModel, rows: Sequence[Row], length: int) -> None:
+    longest = max(len(prompt_ids(loaded.tokenizer, row["prompt"])) for row in rows)
+    if longest + length > loaded.max_length:
+        raise ValueError(
+            f"the longest prompt to evaluate has {longest} tokens and a completion {length}, but "
+            f"the model has {loaded.max_length} positions; make completions shorter "
+            "(trainer.max_completion_length, or sft.pad_to)"
+        )
 
 
 def held_out_rows(task: Any, prompts: int | None) -> list[Row]:

@@ -19,7 +19,7 @@ from rl.evaluation import Generation, Results, Row, evaluate, held_out_rows
 from rl.models.denoiser import ModelDenoiser
 from rl.models.loading import LoadedModel
 from rl.recipe import Recipe
-from rl.recipe_checks import trainer_value
+from rl.recipe_checks import check_writable, trainer_value
 from rl.samplers import Sampler
 
 GENERATIONS, METRICS = "generations.jsonl", "metrics.json"
@@ -65,6 +65,7 @@ def check_folder(folder: Path) -> None:
             raise ValueError(
                 f"{folder / name} is there already; name another folder (--out DIR), or remove it"
             )
+    check_writable(folder)
 
 
 def run_evaluation(

@@ -4,17 +4,33 @@ Under ZeRO-3 every rank first gathers all parameters and DeepSpeed's hooks come 
 run different numbers of forwards. The hooks go back on at the end.
 """
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate import Accelerator
 from torch import nn
-from transformers import Trainer
+from transformers import Trainer, TrainingArguments
 
 from rl.models.loading import LoadedModel, save_native
+
+logger = logging.getLogger(__name__)
+
+
+def one_gpu(args: TrainingArguments) -> None:
+    """Keep the Trainer from nn.DataParallel: it splits ids, but not the positions asked for."""
+    if args.n_gpu > 1:
+        logger.warning(
+            "%d GPUs are visible and this process uses one; to use all, start with "
+            "accelerate launch --num_processes %d",
+            args.n_gpu,
+            args.n_gpu,
+        )
+        args._n_gpu = 1
 
 
 def is_zero3(accelerator: Accelerator) -> bool:
@@ -22,7 +38,17 @@ def is_zero3(accelerator: Accelerator) -> bool:
     return plugin is not None and plugin.zero_stage == 3
 
 
-def most_over_ranks(accelerator: Accelerator, count: int) -> int:
+def in_step(accelerator: Accelerator, *, gathered: bool = False) -> Callable[[int], int] | None:
+    """`ModelDenoiser.equalize` where ranks gather parameters inside a forward; None elsewhere.
+
+    gathered: under ZeRO-3 the parameters are whole for now, and a rank may run ahead of others.
+    """
+    if (is_zero3(accelerator) and not gathered) or accelerator.is_fsdp2:
+        return partial(_most_over_ranks, accelerator)
+    return None
+
+
+def _most_over_ranks(accelerator: Accelerator, count: int) -> int:
     counts = torch.tensor([count], device=accelerator.device)
     gathered: Any = accelerator.gather(counts)
     return int(gathered.max())

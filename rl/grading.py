@@ -53,8 +53,9 @@ class Grading:
         mine = self.advantage(totals, self.num_generations)[first : first + len(rows)]
         self._collect(everyone, totals)
         extra, metrics, errors = self.rewards.take_logs()
-        for name, numbers in metrics.items():
-            self.metrics.add_all(name, torch.tensor(numbers))
+        names = {name for names in gather_object([sorted(metrics)]) for name in names}
+        for name in sorted(names):  # a reward may have logged it on some ranks only
+            self.metrics.add_all(name, torch.tensor(metrics.get(name, [])))
         for name in self.rewards.names:
             self.metrics.add(f"rewards/{name}/errors", float(errors.get(name, 0)))
         if self.log is not None:

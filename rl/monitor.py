@@ -5,31 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from rl.evaluation import EvaluationConfig, Results, evaluate
+from rl.evaluation import EvaluationConfig, evaluate
 
 if TYPE_CHECKING:
     from rl.trainer import DiffusionGRPOTrainer
-
-
-def evaluate_policy(
-    trainer: "DiffusionGRPOTrainer",
-    rows: Sequence[dict[str, Any]],
-    config: EvaluationConfig,
-    grader: Callable[..., Any],
-    progress: bool = False,
-) -> Results:
-    """The policy as it is now, with the sampler that it is trained on. Every rank must call it."""
-    with trainer.denoiser() as denoiser:
-        return evaluate(
-            denoiser,
-            trainer.loaded,
-            rows,
-            trainer.sampler,
-            trainer.shape.length,
-            grader=grader,
-            config=config,
-            progress=progress,
-        )
 
 
 class Monitor(TrainerCallback):
@@ -55,10 +34,19 @@ class Monitor(TrainerCallback):
 
     def _log(self) -> None:
         assert self.trainer is not None
-        config = self.config.monitor(self.trainer.sampler)
-        results = evaluate_policy(self.trainer, self.rows, config, self.grader)
+        trainer = self.trainer
+        with trainer.denoiser() as denoiser:
+            results = evaluate(
+                denoiser,
+                trainer.loaded,
+                self.rows,
+                trainer.sampler,
+                trainer.shape.length,
+                grader=self.grader,
+                config=self.config.monitor(trainer.sampler),
+            )
         (accuracy,) = results["greedy"].values()
-        self.trainer.log_now(
+        trainer.log_now(
             {
                 "eval/accuracy": accuracy.value,
                 "eval/accuracy_low": accuracy.low,

@@ -3,12 +3,6 @@
 from estimators import Estimator
 from rl.samplers import Sampler
 
-_SCORES = {
-    "lower bound": "random-order decoding, one token at a time",
-    "surrogate": "a simplification of the model",
-    "exact": "the merged steps of the rollout",
-}
-
 
 def pair_note(estimator: Estimator, sampler: Sampler) -> str:
     """One line for the start of a run."""
@@ -16,6 +10,6 @@ def pair_note(estimator: Estimator, sampler: Sampler) -> str:
     if estimator.exact_for(sampler.rule):
         return f"{name} is the exact log-probability of {sampler.rule} rollouts."
     return (
-        f"{name} scores {_SCORES[estimator.estimates]}; rollouts use {sampler.rule}: the gradient "
-        "is biased (README, Which estimator for which sampler)."
+        f"{name} scores {estimator.scores}; rollouts use {sampler.rule}: the gradient is biased "
+        "(README, Which estimator for which sampler)."
     )

@@ -44,10 +44,11 @@ class Prepared:
     reference: nn.Module | None
 
 
-def prepare(recipe: Recipe) -> Prepared:
+def prepare(recipe: Recipe, *, overwrite: bool = False) -> Prepared:
     """Raises ValueError for whatever a user can have got wrong."""
     args = training_arguments(DiffusionGRPOConfig, recipe.trainer, {})
     rows = recipe.task.rows("train", limit=None)
+    _check_enough(rows, args)
     held_out = held_out_rows(recipe.task, recipe.evaluation.prompts) if evaluates(recipe) else []
     monitored = _monitored(recipe)
     assert_disjoint(rows, held_out + monitored)
@@ -60,7 +61,7 @@ def prepare(recipe: Recipe) -> Prepared:
     loaded = load_trainable(recipe.model, args)
     rows = _fitting(rows, loaded, args)
     if args.process_index == 0:
-        write_resolved(recipe, str(args.output_dir))
+        write_resolved(recipe, str(args.output_dir), overwrite=overwrite)
     return Prepared(
         args=args,
         rows=rows,
@@ -99,14 +100,17 @@ def _fitting(rows: Rows, loaded: LoadedModel, args: DiffusionGRPOConfig) -> Rows
     """Drop prompts longer than `max_prompt_length`; refuse those that the model cannot hold."""
     lengths = [len(prompt_ids(loaded.tokenizer, row["prompt"])) for row in rows]
     room = loaded.max_length - args.shape.length
-    limit = args.max_prompt_length or room
+    limit = args.max_prompt_length or max(lengths)
     kept = [row for row, length in zip(rows, lengths, strict=True) if length <= limit]
-    if limit > room or (args.max_prompt_length is None and len(kept) < len(rows)):
+    longest = max((length for length in lengths if length <= limit), default=0)
+    if longest > room:
+        shorter = (
+            f"set trainer.max_prompt_length to at most {room} to leave longer prompts out, or "
+        )
         raise ValueError(
-            f"the longest prompt has {max(lengths)} tokens and max_completion_length is "
-            f"{args.shape.length}, but the model has {loaded.max_length} positions; set "
-            f"trainer.max_prompt_length to at most {room} to leave longer prompts out, or lower "
-            "trainer.max_completion_length"
+            f"the longest prompt has {longest} tokens and max_completion_length is "
+            f"{args.shape.length}, but the model has {loaded.max_length} positions; "
+            f"{shorter if room >= min(lengths) else ''}lower trainer.max_completion_length"
         )
     if not kept:
         raise ValueError(
@@ -115,7 +119,16 @@ def _fitting(rows: Rows, loaded: LoadedModel, args: DiffusionGRPOConfig) -> Rows
         )
     if len(kept) < len(rows):
         logger.info("%d of %d prompts have at most %d tokens", len(kept), len(rows), limit)
+    _check_enough(kept, args)
     return kept
+
+
+def _check_enough(rows: Rows, args: DiffusionGRPOConfig) -> None:
+    if len(rows) < args.shape.prompts:
+        raise ValueError(
+            f"the task has {len(rows)} training prompts, but one rollout takes "
+            f"{args.shape.prompts}; use more prompts or a smaller generation batch"
+        )
 
 
 def unique(names: Sequence[str]) -> list[str]:

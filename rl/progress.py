@@ -18,7 +18,7 @@ from transformers import (
 
 from rl.console import err
 
-SHOWN = {"loss": "loss", "reward": "reward", "kl": "kl", "eval/accuracy": "held-out"}
+SHOWN = {"loss": "loss", "reward": "reward", "kl": "kl", "eval/accuracy": "validation"}
 
 
 class StepProgress(TrainerCallback):
@@ -74,7 +74,7 @@ class StepProgress(TrainerCallback):
             if logs and key in logs:
                 self.latest[name] = logs[key]
         every = max(1, state.max_steps // 20)
-        if not err.is_terminal and state.global_step and state.global_step % every == 0:
+        if not err.is_terminal and "loss" in (logs or {}) and state.global_step % every == 0:
             err.print(f"{self.title} {state.global_step}/{state.max_steps}  {self.numbers}")
 
     def on_train_end(

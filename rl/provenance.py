@@ -6,6 +6,7 @@ The file is a recipe itself: `python -m rl.train OUTPUT_DIR/resolved_recipe.yaml
 import dataclasses
 import os
 import platform
+import shutil
 import subprocess
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -51,9 +52,16 @@ def provenance() -> dict[str, Any]:
     return {"python": platform.python_version(), **versions, "git_commit": _git_commit()}
 
 
-def write_resolved(recipe: Recipe, output_dir: str | Path) -> Path:
-    """Write OUTPUT_DIR/resolved_recipe.yaml, in one step so that no reader sees half of it."""
+def write_resolved(recipe: Recipe, output_dir: str | Path, *, overwrite: bool = False) -> Path:
+    """Write OUTPUT_DIR/resolved_recipe.yaml, in one step so that no reader sees half of it.
+
+    overwrite: first remove the checkpoints and completions of the run that was there, which
+        `--resume` or a reader would take for this one's.
+    """
     path = Path(output_dir) / RESOLVED
+    if overwrite:
+        for earlier in (*path.parent.glob("checkpoint-*"), path.parent / "completions"):
+            shutil.rmtree(earlier, ignore_errors=not earlier.exists())
     path.parent.mkdir(parents=True, exist_ok=True)
     document = {**resolved(recipe), "provenance": provenance()}
     part = path.with_suffix(".part")

@@ -34,6 +34,14 @@ _REQUIRED: dict[Kind, tuple[str, ...]] = {
     "grpo": ("model", "task", "rewards", "sampler", "estimator", "objective", "trainer"),
     "sft": ("model", "task", "trainer"),
 }
+_NOT_EVALUATED_THERE: Mapping[str, str] = dict.fromkeys(
+    (
+        "do_eval", "eval_strategy", "eval_steps", "eval_delay", "eval_on_start",
+        "eval_accumulation_steps", "per_device_eval_batch_size", "num_generations_eval",
+        "load_best_model_at_end", "metric_for_best_model", "greater_is_better",
+    ),
+    "held-out accuracy is measured by the `evaluation:` section, as evaluation.every says",
+)  # fmt: skip
 _OPTIONAL: dict[Kind, tuple[str, ...]] = {
     "grpo": ("advantage", "evaluation"),
     "sft": ("sft", "sampler", "evaluation"),
@@ -180,7 +188,7 @@ def trainer_config(kind: Kind) -> tuple[type, Mapping[str, str]]:
     if kind == "grpo":  # imported late: TRL takes seconds, and `--list` does not need it
         from rl.grpo_config import REFUSED, DiffusionGRPOConfig
 
-        return DiffusionGRPOConfig, REFUSED
+        return DiffusionGRPOConfig, {**REFUSED, **_NOT_EVALUATED_THERE}
     from transformers import TrainingArguments
 
-    return TrainingArguments, {}
+    return TrainingArguments, _NOT_EVALUATED_THERE

@@ -5,7 +5,9 @@ check_recipe(recipe)      raises one RecipeError with everything that will not w
 
 import os
 import re
+import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,14 @@ from rl.binding import located, parameters
 from rl.provenance import RESOLVED, resolved
 from rl.recipe import Recipe, RecipeError
 from rl.recipe_binder import trainer_config
-from rl.recipe_yaml import parse
+from rl.recipe_yaml import read
 
+_AT_LEAST = {
+    **dict.fromkeys(("learning_rate", "weight_decay", "warmup_steps"), 0),
+    **dict.fromkeys(("per_device_train_batch_size", "gradient_accumulation_steps"), 1),
+    **dict.fromkeys(("generation_batch_size", "steps_per_generation", "num_iterations"), 1),
+    "max_completion_length": 1,
+}
 _DATA_FILE = re.compile(r"\.(jsonl?|csv|parquet|txt|tsv|ya?ml)(\.gz)?$")
 
 
@@ -31,19 +39,33 @@ def check_recipe(
             problems.append(f"{recipe.path}: {located(where, str(error))}")
 
     check("model", lambda: recipe.model.validate(training=training))
-    check("model.path", lambda: _local_path(recipe.model.path))
+    check("model.path", lambda: _local_path(recipe))
     for key in ("task", "estimator", "objective", "advantage"):
         validate = getattr(getattr(recipe, key), "validate", None)
         if validate is not None:
             check(key, validate)
+    earlier = len(problems)
+    for key in sorted(_AT_LEAST.keys() & recipe.trainer.keys()):
+        check(f"trainer.{key}", partial(_large_enough, recipe, key))
+    check("trainer.max_steps", lambda: _some_steps(recipe))
     sampler = recipe.sampler
-    if sampler is not None and recipe.kind == "grpo":
+    if sampler is not None and recipe.kind == "grpo" and len(problems) == earlier:
         length = trainer_value(recipe, "max_completion_length")
         check("sampler", lambda: sampler.validate(length))
-    if training and recipe.kind == "grpo":
-        check("trainer.num_generations", lambda: _whole_groups(recipe))
-    if training and not (resume or overwrite or recipe.trainer.get("resume_from_checkpoint")):
+        if training:
+            check("sampler.temperature", lambda: _explores(sampler.temperature))
+            check("trainer.num_generations", lambda: _whole_groups(recipe))
+    checkpoint = recipe.trainer.get("resume_from_checkpoint")
+    if training and checkpoint:
+        check("trainer.resume_from_checkpoint", lambda: _is_checkpoint(checkpoint))
+    if training and not (resume or overwrite or checkpoint):
         check("trainer.output_dir", lambda: _fresh_output(recipe))
+    if training and resume:
+        check("trainer.output_dir", lambda: _checkpoint_there(recipe))
+    if training and overwrite:
+        check("trainer.output_dir", lambda: _starts_from_elsewhere(recipe))
+    if training and not problems:
+        check("trainer.output_dir", lambda: check_writable(trainer_value(recipe, "output_dir")))
     if problems:
         raise RecipeError(problems)
 
@@ -56,8 +78,56 @@ def trainer_value(recipe: Recipe, key: str) -> Any:
     return parameters(config)[key].default
 
 
-def _local_path(path: str | None) -> None:
+def check_writable(folder: str | Path | None) -> None:
+    """Make the folder, and raise if nothing can be written there."""
+    if folder is None:
+        raise ValueError("missing; a run needs a folder for its checkpoints and logs")
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"nothing can be written to {str(folder)!r} ({error.strerror}); name a folder that "
+            "you may make and write to"
+        ) from error
+
+
+def _large_enough(recipe: Recipe, key: str) -> None:
+    value, least = recipe.trainer[key], _AT_LEAST[key]
+    config, _ = trainer_config(recipe.kind)
+    if value is None and parameters(config)[key].default is None:
+        return
+    if value is None or not value >= least:  # nor NaN
+        raise ValueError(f"{'null' if value is None else value}; use at least {least}")
+
+
+def _some_steps(recipe: Recipe) -> None:
+    if recipe.trainer.get("max_steps") == 0:
+        raise ValueError(
+            "0; use a number of optimizer steps, or -1 for as many as num_train_epochs takes"
+        )
+
+
+def _explores(temperature: float) -> None:
+    if temperature == 0:
+        raise ValueError(
+            "0 writes the same completion num_generations times, and nothing can be compared; use "
+            "a positive number, 1.0 is the usual one (evaluation decodes greedily all the same)"
+        )
+
+
+def _is_checkpoint(path: str) -> None:
+    if not (Path(path) / "trainer_state.json").is_file():
+        raise ValueError(
+            f"{path!r} is no checkpoint of a trainer (it has no trainer_state.json); give a folder "
+            "OUTPUT_DIR/checkpoint-N"
+        )
+
+
+def _local_path(recipe: Recipe) -> None:
     """Raise for what looks like a file or folder and is not there; the rest are hub ids."""
+    path = recipe.model.path
     if path is None or Path(path).expanduser().exists():
         return
     parts = Path(path).parts
@@ -66,6 +136,7 @@ def _local_path(path: str | None) -> None:
         or len(parts) > 2
         or _DATA_FILE.search(path)
         or (len(parts) == 2 and Path(parts[0]).is_dir())
+        or parts[:1] == Path(recipe.trainer.get("output_dir") or "").parts[:1]
     )
     if local:
         raise ValueError(f"there is no {path!r} (looked in {Path.cwd()})")
@@ -74,14 +145,14 @@ def _local_path(path: str | None) -> None:
 def _whole_groups(recipe: Recipe) -> None:
     """The completions of a rollout must be whole groups of num_generations."""
     group = trainer_value(recipe, "num_generations")
+    if group is None or group < 2:
+        raise ValueError(f"{group} completion per prompt has nothing to be compared with; use >= 2")
     each = trainer_value(recipe, "per_device_train_batch_size")
     world = int(os.environ.get("WORLD_SIZE", "1"))
     total = trainer_value(recipe, "generation_batch_size")
     steps = trainer_value(recipe, "steps_per_generation")
     name = "steps_per_generation" if steps else "gradient_accumulation_steps"
     steps = steps or trainer_value(recipe, "gradient_accumulation_steps")
-    if group < 2:
-        raise ValueError(f"{group} completion per prompt has nothing to be compared with; use >= 2")
     if total is None:
         total = each * world * steps
         sizes = (
@@ -99,11 +170,29 @@ def _whole_groups(recipe: Recipe) -> None:
         )
 
 
+def _checkpoint_there(recipe: Recipe) -> None:
+    """Raise if there is nothing to resume; to start instead could cost days before it is seen."""
+    folder = trainer_value(recipe, "output_dir")
+    if folder is None or not any(Path(folder).glob("checkpoint-*")):
+        raise ValueError(f"{folder!r} holds no checkpoint to go on from; leave out --resume")
+
+
+def _starts_from_elsewhere(recipe: Recipe) -> None:
+    """Raise if --overwrite would remove what the model is loaded from."""
+    folder = Path(trainer_value(recipe, "output_dir") or ".").resolve()
+    for path in filter(None, (recipe.model.path, recipe.model.adapter)):
+        if folder in Path(path).resolve().parents and Path(path).name.startswith("checkpoint-"):
+            raise ValueError(
+                f"--overwrite would remove {path!r}, which the model is loaded from; choose "
+                "another folder"
+            )
+
+
 def _fresh_output(recipe: Recipe) -> None:
     """Raise if the folder holds another run, or checkpoints of this one."""
     folder = trainer_value(recipe, "output_dir")
     if folder is None:
-        raise ValueError("missing; a run needs a folder for its checkpoints and logs")
+        return  # `check_writable` says so
     choices = "continue it with --resume, start anew with --overwrite, or choose another folder"
     checkpoints = sorted(path.name for path in Path(folder).glob("checkpoint-*"))
     if checkpoints:
@@ -111,9 +200,12 @@ def _fresh_output(recipe: Recipe) -> None:
     path = Path(folder) / RESOLVED
     if not path.is_file():
         return
-    before = parse(path.read_text(encoding="utf-8"))
+    try:
+        before = read(path)
+    except RecipeError as error:
+        raise ValueError(f"{error}, so it does not say which run is there; {choices}") from error
     now = resolved(recipe)
-    differ = [key for key in now if (before or {}).get(key) != now[key]]
+    differ = [key for key in now if before.get(key) != now[key]]
     if differ:
         raise ValueError(
             f"{folder!r} holds a run with another {', '.join(differ)} (see {path}); {choices}"

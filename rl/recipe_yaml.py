@@ -88,6 +88,8 @@ def read(path: Path) -> Section:
         document = parse(file.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         raise RecipeError([f"{path}: {_yaml_problem(error)}"]) from error
+    except UnicodeDecodeError as error:
+        raise RecipeError([f"{path}: not a text file in UTF-8 ({error.reason})"]) from error
     if not isinstance(document, dict):
         raise RecipeError([f"{path}: a recipe is a mapping of sections (model:, task:, ...)"])
     return document

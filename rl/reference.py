@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from accelerate import Accelerator
+from accelerate import Accelerator, DeepSpeedPlugin
 from torch import nn
-
-from .gathered import is_zero3
 
 
 def is_adapted(model: nn.Module) -> bool:
@@ -34,11 +32,12 @@ class Reference:
             )
 
     def prepare(self, accelerator: Accelerator) -> None:
-        """Put a frozen copy where the policy is; ZeRO-3 partitions it too."""
+        """Put a frozen copy where the policy is, in its precision; ZeRO-3 partitions it too."""
         if self._frozen is None:
             return
-        if is_zero3(accelerator):
-            self._frozen = _zero3_engine(self._frozen, accelerator)
+        plugin = accelerator.state.deepspeed_plugin
+        if plugin is not None:
+            self._frozen = _engine(self._frozen, plugin)
         else:
             self._frozen = self._frozen.to(accelerator.device)
 
@@ -53,12 +52,12 @@ class Reference:
             yield policy
 
 
-def _zero3_engine(model: nn.Module, accelerator: Accelerator) -> Any:
+def _engine(model: nn.Module, plugin: DeepSpeedPlugin) -> Any:
     import deepspeed
 
-    plugin = accelerator.state.deepspeed_plugin
-    assert plugin is not None
     config = copy.deepcopy(plugin.deepspeed_config)
+    if plugin.zero_stage != 3:
+        config["zero_optimization"]["stage"] = 0  # nothing to partition without an optimizer
     for key in ("optimizer", "scheduler"):
         config.pop(key, None)
     engine, *_ = deepspeed.initialize(model=model, config=config)

@@ -117,7 +117,7 @@ def _learning(axes: Axes, history: Sequence[Mapping[str, Any]]) -> None:
             marker="o",
             markersize=5,
             markeredgecolor="white",
-            label="held-out accuracy (greedy)",
+            label="validation accuracy (greedy)",
         )
     axes.set(title="Learning", xlabel="RL step", ylabel="reward, accuracy")
     axes.set_xlim(left=0)
@@ -175,7 +175,8 @@ def _step_counts(
     axes.set_xlim(-0.5, len(counts) - 0.5)
     axes.grid(visible=False, axis="x")
     _fractions(axes, [x for a in (*before.values(), *after.values()) for x in (a.low, a.high)])
-    axes.legend(loc="upper left")
+    if axes.get_legend_handles_labels()[0]:  # empty without an `evaluation:` section
+        axes.legend(loc="lower right")
 
 
 def _gains(

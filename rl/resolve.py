@@ -45,7 +45,7 @@ def plug_in(reference: str, folder: Path) -> object:
     path = find_file(source, folder) if source.endswith(".py") else None
     try:
         module = _import_file(path) if path else importlib.import_module(source)
-    except Exception as error:  # the plug-in's own code runs here and may raise anything
+    except (Exception, SystemExit) as error:  # the plug-in's own code may raise anything
         raise ValueError(f"{reference!r} cannot be imported: {_describe(error)}") from error
     if not hasattr(module, attribute):
         public = [name for name in vars(module) if not name.startswith("_")]
@@ -84,7 +84,7 @@ def _import_file(path: Path) -> ModuleType:
     return module
 
 
-def _describe(error: Exception) -> str:
+def _describe(error: BaseException) -> str:
     """One line: the exception, and where in the plug-in it was raised."""
     if isinstance(error, SyntaxError):
         return f"SyntaxError: {error.msg} ({error.filename}, line {error.lineno})"

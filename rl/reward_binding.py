@@ -9,13 +9,14 @@ shows in the name of its parameter. Either may be `async def`.
 import asyncio
 import functools
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rewards import REWARDS, per_completion
-from rl.binding import Mismatch, Report, bind, check_values, coerce, parameters
+from rl.binding import Mismatch, Parameter, Report, bind, check_values, coerce, parameters
 from rl.resolve import lookup
 
 
@@ -38,6 +39,8 @@ def bind_reward(entry: object, where: str, folder: Path, report: Report) -> Boun
     try:
         target = lookup("reward", reference, REWARDS, folder)
         weight = coerce(settings.get("weight", 1.0), float)
+        if not math.isfinite(weight):
+            raise Mismatch(("", f"is {weight}; use a finite number"))
     except Mismatch as error:
         report(f"{where}.weight", str(error))
         return None
@@ -66,6 +69,7 @@ def _configure(
     if inspect.isclass(target):
         return bind(target, settings, where, report)
     known = dict(list(parameters(target).items())[1:])  # the first is the text
+    known["weight"] = Parameter(annotation=float, required=False, default=1.0)
     keywords = check_values(settings, known, where, report)
     if keywords is None:
         return None

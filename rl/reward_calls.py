@@ -101,7 +101,7 @@ class RewardCalls:
         }
 
     def _checked(self, name: str, outcome: Any, expected: int) -> list[float]:
-        if isinstance(outcome, Exception):
+        if isinstance(outcome, Exception | SystemExit):
             self.errors[name] += expected
             self.on_error(name, f"raised {type(outcome).__name__}: {outcome}")
             return [math.nan] * expected
@@ -130,7 +130,7 @@ class RewardCalls:
 def _attempt(function: RewardFunction, arguments: dict[str, Any]) -> Any:
     try:
         return function(**arguments)
-    except Exception as error:  # the user's own code runs here and may raise anything
+    except (Exception, SystemExit) as error:  # the user's own code may raise anything
         return error
 
 

@@ -1,14 +1,13 @@
 """Running the estimator on a wrapped model, in step with the other ranks."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import torch
 from accelerate import Accelerator
 from torch import nn
 
 from estimators import Estimate, Estimator, MaskPlan, Sequences
-from rl.gathered import is_zero3, most_over_ranks, no_checkpointing
+from rl.gathered import in_step, no_checkpointing
 from rl.models.denoiser import ModelDenoiser
 from rl.models.loading import LoadedModel
 
@@ -46,11 +45,9 @@ class Scorer:
         self, model: nn.Module, *, batch_size: int | None, gathered: bool
     ) -> ModelDenoiser:
         """`gathered`: parameters are whole on every rank, which may then run ahead of others."""
-        partitioned = is_zero3(self.accelerator) or self.accelerator.is_fsdp2
-        in_step = partitioned and not gathered
         return ModelDenoiser.of(
             self.loaded,
             model,
             rows_per_forward=batch_size,
-            equalize=partial(most_over_ranks, self.accelerator) if in_step else None,
+            equalize=in_step(self.accelerator, gathered=gathered),
         )

@@ -6,8 +6,9 @@ from typing import Any
 
 from rl.console import out
 from rl.evaluation import Results
+from rl.evaluation_run import results_table, run_evaluation
 from rl.gathered import save_whole
-from rl.monitor import Monitor, evaluate_policy
+from rl.monitor import Monitor
 from rl.pairs import pair_note
 from rl.preparation import Prepared, evaluates, grader
 from rl.progress import StepProgress
@@ -46,19 +47,18 @@ class Session:
         self._say(pair_note(recipe.estimator, recipe.sampler))
 
     def evaluate(self, moment: str) -> Results:
-        """Held-out accuracy at the step counts of `evaluation:`; {} without that section."""
+        """Held-out accuracy at the step counts of `evaluation:`; {} without that section.
+
+        Completions and accuracies go to OUTPUT_DIR/evaluation_MOMENT.
+        """
         if not evaluates(self.recipe):
             return {}
-        results = evaluate_policy(
-            self.trainer,
-            self.prepared.held_out,
-            self.recipe.evaluation,
-            grader(self.recipe),
-            progress=True,
-        )
-        for mode, accuracies in results.items():
-            for steps, accuracy in accuracies.items():
-                self._say(f"{moment} RL, {mode}, {steps} steps: {accuracy}")
+        folder = self.folder / f"evaluation_{moment}"
+        with self.trainer.denoiser() as denoiser:
+            results = run_evaluation(
+                self.recipe, self.prepared.loaded, denoiser, folder, model=f"{moment} RL"
+            )
+        self._say(results_table(results, f"{moment} RL"))
         return results
 
     def save(self) -> None:
@@ -92,9 +92,9 @@ class Session:
             self._say(f"report: {path}")
         return summary
 
-    def _say(self, text: str) -> None:
+    def _say(self, what: Any) -> None:
         if self.trainer.accelerator.is_main_process:
-            out.print(text)
+            out.print(what)
 
 
 def strategy(trainer: DiffusionGRPOTrainer) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def train(recipe: Recipe, *, resume: bool = False, overwrite: bool = False) -> d
     loaded = load_trainable(recipe.model, args)
     data = tokenize_rows(loaded, rows, config)
     if args.process_index == 0:
-        write_resolved(recipe, str(args.output_dir))
+        write_resolved(recipe, str(args.output_dir), overwrite=overwrite)
     trainer = SftTrainer(loaded=loaded, args=args, rows=data, t_min=config.t_min)
     StepProgress.install(trainer, "SFT")
     started = time.perf_counter()

@@ -7,7 +7,6 @@ micro-batches and ranks changes nothing but rounding.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 from transformers import Trainer, TrainingArguments
 
 from estimators import RowRandom, Sequences, stable_seed
-from rl.gathered import generation_mode, is_zero3, most_over_ranks
+from rl.gathered import generation_mode, in_step, one_gpu
 from rl.models.denoiser import ModelDenoiser
 from rl.models.loading import LoadedModel
 from rl.sft_data import SftRows
@@ -38,6 +37,7 @@ class SftTrainer(Trainer):
     ) -> None:
         self.loaded, self.t_min = loaded, t_min
         args.remove_unused_columns = False
+        one_gpu(args)
         if args.ddp_broadcast_buffers is None:
             args.ddp_broadcast_buffers = False  # BERT's position ids would differ between forwards
         super().__init__(
@@ -76,9 +76,8 @@ class SftTrainer(Trainer):
         seed, step = self.args.seed, self.state.global_step
         random = RowRandom([stable_seed("sft", seed, step, key) for key in inputs["key"].tolist()])
         plan = sft_plan(sequences, inputs["supervised"], random, self.t_min)
-        loss = sft_loss(
-            self._denoiser(model, is_zero3(self.accelerator)), sequences, plan, num_items_in_batch
-        )
+        denoiser = self._denoiser(model, gathered=False)
+        loss = sft_loss(denoiser, sequences, plan, num_items_in_batch)
         return loss * self.accelerator.num_processes  # DDP and DeepSpeed average over ranks
 
     @contextmanager
@@ -89,13 +88,8 @@ class SftTrainer(Trainer):
             generation_mode(wrapped, self.accelerator, gather=True) as model,
             self.accelerator.autocast(),
         ):
-            yield self._denoiser(model, partitioned=False)
+            yield self._denoiser(model, gathered=True)
 
-    def _denoiser(self, model: nn.Module, partitioned: bool) -> ModelDenoiser:
-        """`partitioned`: ranks gather parameters inside a forward, so they must stay in step."""
-        together = partitioned or self.accelerator.is_fsdp2
-        return ModelDenoiser.of(
-            self.loaded,
-            model,
-            equalize=partial(most_over_ranks, self.accelerator) if together else None,
-        )
+    def _denoiser(self, model: nn.Module, *, gathered: bool) -> ModelDenoiser:
+        equalize = in_step(self.accelerator, gathered=gathered)
+        return ModelDenoiser.of(self.loaded, model, equalize=equalize)

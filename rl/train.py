@@ -26,14 +26,18 @@ def train(recipe: Recipe, *, resume: bool = False, overwrite: bool = False) -> d
 
     check_recipe(recipe, resume=resume, overwrite=overwrite)
     # Imported late: a mistake in a recipe is told before these take their seconds.
-    from rl.preparation import prepare
+    from rl.evaluation_run import check_evaluation
+    from rl.preparation import evaluates, prepare
     from rl.session import Session
 
-    session = Session(recipe, prepare(recipe))
+    if evaluates(recipe):
+        check_evaluation(recipe)
+    session = Session(recipe, prepare(recipe, overwrite=overwrite))
     started = time.perf_counter()
     before = session.evaluate("before")
     evaluated = time.perf_counter()
-    session.trainer.train(resume_from_checkpoint=resume)
+    trainer = session.trainer
+    trainer.train(resume_from_checkpoint=resume or trainer.args.resume_from_checkpoint)
     trained = time.perf_counter()
     session.save()
     after = session.evaluate("after")

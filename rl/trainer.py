@@ -26,7 +26,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoin
 from estimators import Estimate, Estimator, MaskPlan, RowRandom, Sequences, stable_seed
 from rl.advantages import GroupAdvantage
 from rl.experience import Experience, MicroBatch
-from rl.gathered import generation_mode
+from rl.gathered import generation_mode, one_gpu
 from rl.grading import Grading
 from rl.group_sampler import GroupSampler
 from rl.grpo_config import DiffusionGRPOConfig
@@ -79,6 +79,7 @@ class DiffusionGRPOTrainer(Trainer):
         if args.disable_dropout:
             switch_off_dropout(loaded.model)
         args.remove_unused_columns = False
+        one_gpu(args)
         super().__init__(
             model=loaded.model,
             args=args,
@@ -159,15 +160,17 @@ class DiffusionGRPOTrainer(Trainer):
     def train(self, resume_from_checkpoint: str | bool | None = None, **kwargs: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """As in Trainer; a run resumed from a folder equals one that was never interrupted."""
         if resume_from_checkpoint is True:
-            resume_from_checkpoint = get_last_checkpoint(self.args.output_dir)
-        self._checkpoint = resume_from_checkpoint or None
+            resume_from_checkpoint = get_last_checkpoint(self.args.output_dir) or True
+        self._micro_step, self._checkpoint = 0, None
+        if isinstance(resume_from_checkpoint, str):
+            self._checkpoint = resume_from_checkpoint
         return super().train(resume_from_checkpoint=resume_from_checkpoint, **kwargs)
 
     def _go_on_from(self, checkpoint: Path) -> None:
         self._checkpoint = None
         self._micro_step = self.state.global_step * self.args.gradient_accumulation_steps
-        rollouts = window_path(checkpoint, self.accelerator.process_index)
-        if rollouts.exists():  # the checkpoint was saved between two uses of a rollout
+        if self._micro_step % self.shape.uses:  # it was saved between two uses of a rollout
+            rollouts = window_path(checkpoint, self.accelerator.process_index)
             self._window = load_window(rollouts, self.accelerator.device)
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
@@ -262,9 +265,10 @@ class DiffusionGRPOTrainer(Trainer):
         return_outputs: bool = False,
         num_items_in_batch: Any = None,
     ) -> Tensor:
-        experience = inputs.experience
+        experience, counts = inputs.experience, True
         if self.args.skip_zero_advantage:
             experience = experience.contributing()
+            counts = bool(experience.advantages.any())  # else a row stands in for none
         k = inputs.iteration % self.passes
         new = self.scorer.estimate(model, experience.sequences, experience.plans[k])
         out = self.objective(
@@ -276,8 +280,9 @@ class DiffusionGRPOTrainer(Trainer):
             inputs.totals,
         )
         for name, (total, count) in out.metrics.items():
-            self.collected.add_sum(name, total, count)
-        return out.loss * self.accelerator.num_processes  # DDP and DeepSpeed average over ranks
+            self.collected.add_sum(name, total * counts, count * counts)
+        # DDP and DeepSpeed average over ranks
+        return out.loss * self.accelerator.num_processes * counts
 
     # --- logging
 

@@ -31,10 +31,17 @@ def save_window(window: list[Experience], path: Path) -> None:
                         tensors[f"{part}/{name}/{i}/{key}"] = value
         tensors[f"{part}/scored"] = experience.scored
         tensors[f"{part}/advantages"] = experience.advantages
+    path.parent.mkdir(parents=True, exist_ok=True)  # rank 0 of another machine made its own
     save_file({key: value.cpu().contiguous().clone() for key, value in tensors.items()}, path)
 
 
 def load_window(path: Path, device: torch.device) -> list[Experience]:
+    if not path.exists():
+        raise ValueError(
+            f"{path} is missing: the checkpoint was saved in the middle of a rollout, which each "
+            "process keeps in a file of its own. Resume with as many processes as before and all "
+            "of their files, or from a checkpoint at the end of a rollout"
+        )
     tensors = {key: value.to(device) for key, value in load_file(path).items()}
     parts = 1 + max(int(key.split("/")[0]) for key in tensors)
     return [_experience(tensors, part) for part in range(parts)]

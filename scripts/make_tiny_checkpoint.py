@@ -6,6 +6,7 @@ Point `model.path` of that family's recipe at OUT to try the recipe on a CPU, wi
 """
 
 import argparse
+import sys
 
 from rl.models import MODELS
 from rl.models.tiny_checkpoint import make_tiny_checkpoint
@@ -17,7 +18,11 @@ def main() -> None:
     parser.add_argument("--family", required=True, choices=sorted(MODELS))
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    print(make_tiny_checkpoint(args.family, args.out, args.seed))
+    try:
+        print(make_tiny_checkpoint(args.family, args.out, args.seed))
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def main(folder: Path, seed: int = 0) -> dict[str, Any]:
     )
     out.print("[bold]1/2  supervised fine-tuning[/bold]  4x4 sudokus and their solutions")
     first = sft.train(supervised, overwrite=True)
-    out.print("[bold]2/2  reinforcement learning[/bold]  at half the denoising steps")
+    out.print("[bold]2/2  reinforcement learning[/bold]  in a quarter of the denoising steps")
     second = train.train(reinforced, overwrite=True)
 
     train_prompts = {

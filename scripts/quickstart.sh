@@ -7,6 +7,10 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/setup_env.sh
-export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2} TOKENIZERS_PARALLELISM=false
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} TOKENIZERS_PARALLELISM=false
 export HF_HUB_OFFLINE=1 HF_HUB_DISABLE_TELEMETRY=1  # nothing is downloaded
+# without a GPU DeepSpeed must be told, or it warns and guesses
+if [ ! -e /dev/nvidiactl ] && [ ! -e /dev/kfd ]; then
+  export DS_ACCELERATOR=${DS_ACCELERATOR:-cpu}
+fi
 exec python scripts/quickstart.py "$@"

@@ -112,6 +112,8 @@ def test_checks_are_told_together_and_evaluation_needs_fewer() -> None:
 def test_another_run_is_not_written_over(here: Path) -> None:
     write_resolved(load(), "out")
     check_recipe(load())  # the same run, and nothing to lose yet
+    with pytest.raises(RecipeError, match="'out' holds no checkpoint to go on from; leave out"):
+        check_recipe(load(), resume=True)
     other = load("trainer.seed=1", "estimator.prompt_mask_prob=0")
     choices = "continue it with --resume, start anew with --overwrite, or choose another folder"
     assert problems(other) == (
@@ -124,7 +126,26 @@ def test_another_run_is_not_written_over(here: Path) -> None:
     )
     check_recipe(load(), resume=True)
     check_recipe(load(), overwrite=True)
-    check_recipe(load("trainer.resume_from_checkpoint=out/checkpoint-10"))
+    with pytest.raises(RecipeError, match="--overwrite would remove 'out/checkpoint-10'"):
+        check_recipe(load("model={name: llada, path: out/checkpoint-10}"), overwrite=True)
+    resume = "trainer.resume_from_checkpoint=out/checkpoint-10"
+    assert problems(load(resume)) == (
+        "R.yaml: trainer.resume_from_checkpoint: 'out/checkpoint-10' is no checkpoint of a trainer "
+        "(it has no trainer_state.json); give a folder OUTPUT_DIR/checkpoint-N",
+    )
+    (here / "out" / "checkpoint-10" / "trainer_state.json").write_text("{}")
+    check_recipe(load(resume))
+
+
+def test_overwriting_leaves_nothing_that_could_be_taken_for_the_new_run(here: Path) -> None:
+    write_resolved(load(), "out", overwrite=True)  # with nothing there
+    for name in ("checkpoint-10", "completions", "mine"):
+        (here / "out" / name).mkdir()
+        (here / "out" / name / "file").touch()
+    write_resolved(load(), "out")
+    assert (here / "out/checkpoint-10/file").exists()
+    write_resolved(load(), "out", overwrite=True)
+    assert sorted(path.name for path in (here / "out").iterdir()) == ["mine", RESOLVED]
 
 
 def test_a_resolved_recipe_is_a_recipe(here: Path, monkeypatch) -> None:

@@ -32,7 +32,7 @@ def test_learning_curve_shows_reward_and_accuracy() -> None:
     band = left.collections[0].get_paths()[0].vertices
     assert {tuple(v) for v in band.round(6)} >= {(0, 0.4), (0, 0.6), (10, 0.6), (10, 0.8)}
     labels = [text.get_text() for text in left.get_legend().get_texts()]
-    assert labels == ["training reward (sampled)", "held-out accuracy (greedy)"]
+    assert labels == ["training reward (sampled)", "validation accuracy (greedy)"]
 
 
 def test_step_counts_show_before_after_and_the_change() -> None:

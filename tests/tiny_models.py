@@ -28,6 +28,16 @@ MASK = V
 EOS = 0
 
 
+SMALL_BERT = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "max_position_embeddings": 64,
+    "initializer_range": 0.1,
+}
+
+
 class TinyDenoiser(nn.Module):
     """logits_s = W_s tanh(sum over visible positions j of E_j[token j]); positions skip padding."""
 

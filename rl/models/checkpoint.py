@@ -35,8 +35,13 @@ def read_checkpoint(spec: ModelSpec, path: str, revision: str | None = None) -> 
             f"model.path: no config.json can be read at {path!r} ({first_line(error)}). Give a "
             "folder that has one, or the id of a repository on the Hugging Face hub."
         ) from error
+    if not fields:  # transformers' answer for a folder without one
+        raise ValueError(
+            f"model.path: {path!r} has no config.json. Give the folder of a checkpoint, or the id "
+            "of a repository on the Hugging Face hub."
+        )
     kind = fields.get("model_type")
-    hub_layout = kind == spec.hub_type
+    hub_layout = spec.hub_type is not None and kind == spec.hub_type
     if not hub_layout and kind != spec.native_type:
         allowed = " or ".join(repr(t) for t in (spec.hub_type, spec.native_type) if t)
         raise ValueError(

@@ -50,5 +50,8 @@ def new_model(
 ) -> PreTrainedModel:
     """Equal seeds give equal weights, on every rank and whatever ran before."""
     config._attn_implementation = "sdpa"
-    with private_rng(seed):
-        return spec.native_class(config).to(dtype)
+    try:
+        with private_rng(seed):
+            return spec.native_class(config).to(dtype)
+    except ValueError as error:
+        raise ValueError(f"model.config does not make a {spec.native}: {error}") from error

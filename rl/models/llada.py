@@ -53,7 +53,7 @@ LLADA = ModelSpec(
         "paper": ("q_proj", "k_proj", "v_proj", "up_proj"),
         "full": ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")},
     tiny_config={"architectures": ["LLaDAModelLM"], "d_model": 64, "n_layers": 2, "n_heads": 4,
-                 "n_kv_heads": 4, "mlp_hidden_size": 96, "max_sequence_length": 512,
+                 "n_kv_heads": 4, "mlp_hidden_size": 96, "max_sequence_length": 4096,
                  "rope_theta": 5e5, "rms_norm_eps": 1e-5, "init_std": 0.02, "weight_tying": False,
                  "embedding_size": 128, "block_type": "llama"},
 )  # fmt: skip

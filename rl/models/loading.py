@@ -86,7 +86,7 @@ def _tokenizer(spec: ModelSpec, path: str, revision: str | None) -> PreTrainedTo
         tokenizer = getattr(transformers, spec.tokenizer).from_pretrained(
             path, revision=revision, trust_remote_code=False
         )
-    except OSError as error:
+    except (OSError, ValueError) as error:  # not there, or not readable
         raise ValueError(
             f"{path}: no tokenizer can be read there; its files (tokenizer.json, "
             "tokenizer_config.json) belong beside config.json."

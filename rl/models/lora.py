@@ -118,12 +118,20 @@ def is_adapter(path: str) -> bool:
 
 def adapter_base(folder: str) -> tuple[str, str | None]:
     """Path and revision of the checkpoint that an adapter was trained on."""
-    stored = json.loads((Path(folder) / "adapter_config.json").read_text())
+    try:
+        stored = json.loads((Path(folder) / "adapter_config.json").read_text())
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{folder}: adapter_config.json is not JSON ({error})") from error
     base = stored.get("base_model_name_or_path")
     if not base:
         raise ValueError(
             f"{folder}: adapter_config.json does not say which model the adapter is for. Give the "
             f"model as model.path (or model.config), and this folder as model.adapter."
+        )
+    if Path(base).is_absolute() and not Path(base).exists():
+        raise ValueError(
+            f"{folder}: the adapter was trained on {base!r}, which is not there any more. Give the "
+            "model as model.path, and this folder as model.adapter."
         )
     return base, stored.get("revision")
 
@@ -132,6 +140,11 @@ def load_adapter(
     model: PreTrainedModel, folder: str, *, training: bool, zero3: bool = False
 ) -> PeftModel:
     """Put a saved adapter on `model`; every key must be used and every weight filled."""
+    if not (Path(folder) / "adapter_model.safetensors").is_file():
+        raise ValueError(
+            f"{folder}: an adapter_config.json without its weights; adapter_model.safetensors "
+            "belongs beside it"
+        )
     config = PeftConfig.from_pretrained(folder)
     config.inference_mode = not training
     adapted = _wrap(model, config, zero3=zero3, seed=0)

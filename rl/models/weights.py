@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from peft import PeftModel
+from safetensors import SafetensorError
 from torch import Tensor
 from transformers import BitsAndBytesConfig, PreTrainedModel, PreTrainedTokenizerBase
 
@@ -51,7 +52,13 @@ def load_weights(
             f"{checkpoint.path}: no safetensors weights can be read ({first_line(error)}). "
             "Pickled .bin files are not accepted; convert them to safetensors first."
         ) from error
+    except SafetensorError as error:
+        raise ValueError(
+            f"{checkpoint.path}: a safetensors file is damaged ({error}). Download it again, or "
+            "save it again; an interrupted copy ends like this."
+        ) from error
     _refuse_gaps(spec, checkpoint, model, info)
+    _refuse_nan(checkpoint, model)
     # The Trainer's save_pretrained would otherwise write hub names next to a native config.json,
     # which no loader can read back.
     model._weight_conversions = None
@@ -90,6 +97,15 @@ def _refuse_gaps(
         raise ValueError(
             f"{checkpoint.path}: config.json ties the output matrix to the embedding, but the "
             "checkpoint holds two different ones. Set the tying field in config.json to false."
+        )
+
+
+def _refuse_nan(checkpoint: Checkpoint, model: PreTrainedModel) -> None:
+    broken = [name for name, weight in model.named_parameters() if not weight.isfinite().all()]
+    if broken:
+        raise ValueError(
+            f"{checkpoint.path} has weights that are NaN or infinite, as a run that diverged "
+            f"leaves them; use an earlier checkpoint.\n{_listed('such weights', broken)}".rstrip()
         )
 
 

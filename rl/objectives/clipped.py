@@ -5,6 +5,7 @@
     level "sequence"    r_l = exp(sum_l (new_l - old_l) / n)  for all l    GSPO, ESPO
 
 n is the number of scored tokens of the completion (not of tokens this plan happened to mask).
+KL_l is per token at either level, of the tokens that the plan scored: `level` is that of the ratio.
 
 Aggregation of -J over the optimizer step (B sequences, L = max_completion_length):
 

@@ -185,13 +185,15 @@ class _Draw:
         if self.temperature == 0:
             token = logp_CV.argmax(-1)[row]
             return token, torch.zeros_like(peak), logp_CV[row, token], peak
-        rollout_CV = (logits / self.temperature).log_softmax(-1)
+        rollout_CV = logp_CV
+        if self.temperature != 1:
+            rollout_CV = (logits / self.temperature).log_softmax(-1)
         token = self._invert(rollout_CV, entries, row)
         return token, rollout_CV[row, token], logp_CV[row, token], peak
 
     def _invert(self, logp_CV: Tensor, entries: Tensor, row: Tensor) -> Tensor:
         """The token whose slice of the cumulative distribution holds the entry's uniform number."""
-        cumulative_CV = logp_CV.double().exp().cumsum(-1)
+        cumulative_CV = logp_CV.to(torch.float64, copy=True).exp_().cumsum_(-1)
         tokens: list[Tensor] = []
         for at in range(0, len(row), len(logp_CV)):  # several entries may share a row
             here = cumulative_CV[row[at : at + len(logp_CV)]]

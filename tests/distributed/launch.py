@@ -12,7 +12,12 @@ import yaml
 ROOT = Path(__file__).parents[2]
 ACCELERATE = ROOT / "recipes" / "accelerate"
 
-STRATEGIES = {"ddp": "MULTI_CPU", "zero2": "DEEPSPEED ZeRO-2", "zero3": "DEEPSPEED ZeRO-3"}
+STRATEGIES = {
+    "cpu": "MULTI_CPU",
+    "ddp": "MULTI_CPU",
+    "zero2": "DEEPSPEED ZeRO-2",
+    "zero3": "DEEPSPEED ZeRO-3",
+}
 
 
 def on_cpu(strategy: str, folder: Path, processes: int = 2) -> Path:

@@ -65,7 +65,7 @@ def test_rows_pick_the_same_rows_of_every_tensor_and_leave_none_alone() -> None:
     assert part.step_map is not None
     assert part.step_map.tolist() == [[0, 0], [0, 1]]
     assert replace(seqs, step_map=None).rows(slice(0, 1)).step_map is None
-    assert plan_of([[[1, 1]]], [[[1.0, 1]]]).views == 1
+    assert plan_of([[[1, 1]]], [[[1.0, 1]]]).completion.shape[1] == 1
 
 
 def test_an_estimate_sums_over_tokens_and_detaches() -> None:

@@ -9,8 +9,10 @@ import torch
 from safetensors.torch import load_file
 
 from rl.models import MODELS
+from rl.models.denoiser import ModelDenoiser
 from rl.models.loading import load, save_native
 from rl.models.source import ModelSource
+from rl.models.tiny_checkpoint import make_tiny_checkpoint
 from tests.models.folders import edit_config, edit_weights, from_folder, logits
 
 
@@ -185,3 +187,28 @@ def test_weights_have_the_dtype_asked_for(llada: Path):
     source = ModelSource(name="llada", path=str(llada), dtype="bfloat16")
     model = load(source, training=False).model
     assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
+
+
+# ------------------------------------------------------------------ padding is not an embedding's
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("reloaded", [False, True])
+def test_no_embedding_row_is_kept_from_learning(name: str, reloaded: bool, tmp_path: Path):
+    """RoBERTa's class makes position 1 its padding row; a denoiser counts positions from 0."""
+    source = ModelSource(name=name, path=str(make_tiny_checkpoint(name, tmp_path / "hub", seed=0)))
+    loaded = load(source, training=True)
+    if reloaded:
+        save_native(loaded.model, loaded.tokenizer, tmp_path / "native")
+        loaded = load(ModelSource(name=name, path=str(tmp_path / "native")), training=True)
+    tables = [m for m in loaded.model.modules() if isinstance(m, torch.nn.Embedding)]
+    assert [table.padding_idx for table in tables] == [None] * len(tables)
+    pad = torch.tensor([[loaded.pad_id, 7, 8]])
+    index, every = torch.arange(3), torch.ones_like(pad, dtype=torch.bool)
+    (top,) = ModelDenoiser.of(loaded)(pad, every, index, lambda x, _, row: (x.amax(-1)[row],))
+    top.sum().backward()
+    for table in tables:
+        used = pad[0] if table is loaded.model.get_input_embeddings() else torch.arange(3)
+        assert table.weight.grad is not None
+        if len(table.weight) > 2:  # token types have one row in use
+            assert table.weight.grad[used].any(1).all()
