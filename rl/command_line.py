@@ -5,6 +5,8 @@ import errno
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from safetensors import SafetensorError
+
 from rl._layout import check_layout
 from rl.console import fail, interrupted, log_to_console, out
 from rl.recipe import LISTS, Recipe, known_names, load_recipe
@@ -39,8 +41,8 @@ def run(
         if options.debug:
             raise
         fail(error)
-    except OSError as error:
-        if options.debug or error.errno not in NO_ROOM:
+    except (OSError, SafetensorError) as error:  # the latter has no errno
+        if options.debug or getattr(error, "errno", errno.ENOSPC) not in NO_ROOM:
             raise
         fail(f"{error}; what was saved before is intact, --resume goes on from it")
     return 0

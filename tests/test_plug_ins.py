@@ -144,7 +144,7 @@ def test_what_is_wrong_with_a_plug_in(folder: Path, name: str) -> None:
 
 def test_settings_are_checked_against_the_signature(folder: Path) -> None:
     assert refused(folder, {"name": "mine.py:score", "bonsu": 1}) == (
-        "R.bonsu: unknown key; did you mean 'bonus'? Known: answer, bonus."
+        "R.bonsu: unknown key; did you mean 'bonus'? Known: answer, bonus, weight."
     )
     assert refused(folder, {"name": "mine.py:score", "bonus": "x"}) == (
         "R.bonus: expected a number, got 'x' (a string)"
