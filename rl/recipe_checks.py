@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rl.binding import located, parameters
+from rl.checkpoints import last_whole_checkpoint
 from rl.provenance import RESOLVED, resolved
 from rl.recipe import Recipe, RecipeError
 from rl.recipe_binder import trainer_config
@@ -173,7 +174,7 @@ def _whole_groups(recipe: Recipe) -> None:
 def _checkpoint_there(recipe: Recipe) -> None:
     """Raise if there is nothing to resume; to start instead could cost days before it is seen."""
     folder = trainer_value(recipe, "output_dir")
-    if folder is None or not any(Path(folder).glob("checkpoint-*")):
+    if folder is None or last_whole_checkpoint(folder) is None:
         raise ValueError(f"{folder!r} holds no checkpoint to go on from; leave out --resume")
 
 

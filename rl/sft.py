@@ -34,6 +34,7 @@ def train(recipe: Recipe, *, resume: bool = False, overwrite: bool = False) -> d
     from transformers import TrainingArguments
 
     from rl.backend import load_trainable, training_arguments
+    from rl.checkpoints import last_whole_checkpoint
     from rl.evaluation import held_out_rows
     from rl.gathered import save_whole
     from rl.progress import StepProgress
@@ -52,7 +53,8 @@ def train(recipe: Recipe, *, resume: bool = False, overwrite: bool = False) -> d
     trainer = SftTrainer(loaded=loaded, args=args, rows=data, t_min=config.t_min)
     StepProgress.install(trainer, "SFT")
     started = time.perf_counter()
-    trainer.train(resume_from_checkpoint=resume or args.resume_from_checkpoint)
+    newest = last_whole_checkpoint(str(args.output_dir)) if resume else None
+    trainer.train(resume_from_checkpoint=newest or args.resume_from_checkpoint)
     trained = time.perf_counter()
     save_whole(trainer, loaded, str(args.output_dir))
     accuracy = _evaluate(recipe, trainer) if _evaluates(recipe) else {}

@@ -21,10 +21,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 from transformers import Trainer
-from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoint
 
 from estimators import Estimate, Estimator, MaskPlan, RowRandom, Sequences, stable_seed
 from rl.advantages import GroupAdvantage
+from rl.checkpoints import checkpoint_folder, last_whole_checkpoint
 from rl.experience import Experience, MicroBatch
 from rl.gathered import generation_mode, one_gpu
 from rl.grading import Grading
@@ -160,7 +160,7 @@ class DiffusionGRPOTrainer(Trainer):
     def train(self, resume_from_checkpoint: str | bool | None = None, **kwargs: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """As in Trainer; a run resumed from a folder equals one that was never interrupted."""
         if resume_from_checkpoint is True:
-            resume_from_checkpoint = get_last_checkpoint(self.args.output_dir) or True
+            resume_from_checkpoint = last_whole_checkpoint(str(self.args.output_dir)) or True
         self._micro_step, self._checkpoint = 0, None
         if isinstance(resume_from_checkpoint, str):
             self._checkpoint = resume_from_checkpoint
@@ -174,11 +174,11 @@ class DiffusionGRPOTrainer(Trainer):
             self._window = load_window(rollouts, self.accelerator.device)
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
-        super()._save_checkpoint(model, trial)
         if self._micro_step % self.shape.uses:
-            name = f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
-            folder = Path(self._get_output_dir(trial=trial)) / name
+            folder = checkpoint_folder(self._get_output_dir(trial=trial), self.state.global_step)
+            folder.mkdir(parents=True, exist_ok=True)
             save_window(self._window, window_path(folder, self.accelerator.process_index))
+        super()._save_checkpoint(model, trial)
 
     # --- experience
 

@@ -124,7 +124,8 @@ def test_another_run_is_not_written_over(here: Path) -> None:
     assert problems(load()) == (
         f"R.yaml: trainer.output_dir: 'out' already holds checkpoint-10; {choices}",
     )
-    check_recipe(load(), resume=True)
+    with pytest.raises(RecipeError, match="'out' holds no checkpoint to go on from"):
+        check_recipe(load(), resume=True)  # a half-written one does not count
     check_recipe(load(), overwrite=True)
     with pytest.raises(RecipeError, match="--overwrite would remove 'out/checkpoint-10'"):
         check_recipe(load("model={name: llada, path: out/checkpoint-10}"), overwrite=True)
@@ -135,6 +136,7 @@ def test_another_run_is_not_written_over(here: Path) -> None:
     )
     (here / "out" / "checkpoint-10" / "trainer_state.json").write_text("{}")
     check_recipe(load(resume))
+    check_recipe(load(), resume=True)
 
 
 def test_overwriting_leaves_nothing_that_could_be_taken_for_the_new_run(here: Path) -> None:

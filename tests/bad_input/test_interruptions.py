@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from rl.checkpoints import last_whole_checkpoint
+
 from .conftest import told
 
 ROOT = Path(__file__).parents[2]
@@ -69,7 +71,9 @@ def test_ctrl_c_in_training_leaves_a_checkpoint_to_resume(here: Path) -> None:
     assert run.returncode == 130, said
     assert "Traceback" not in said
     assert "interrupted" in said
-    done = max(int(path.name.split("-")[1]) for path in here.glob("out/checkpoint-*"))
+    newest = last_whole_checkpoint(here / "out")  # a later one may be half written
+    assert newest is not None
+    done = int(newest.rpartition("-")[2])
     command[-1] = f"trainer.max_steps={done + 1}"
     subprocess.run([*command, "--resume"], env=environment, check=True, capture_output=True)
     assert (here / f"out/checkpoint-{done + 1}/trainer_state.json").exists()
