@@ -15,8 +15,9 @@ Level     token
 from dataclasses import dataclass
 from typing import Literal
 
-from .base import Estimator, MaskPlan, Sequences
+from .base import Estimator
 from .row_random import RowRandom
+from .rows import MaskPlan, Sequences
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +38,12 @@ class MeanField(Estimator):
             )
 
     def plan(self, seqs: Sequences, random: RowRandom) -> MaskPlan:
-        device, Q = seqs.prompt_ids.device, seqs.prompt_ids.shape[1]
+        Q = seqs.prompt_ids.shape[1]
         draw = random.per_group if self.share_prompt_mask == "group" else random.per_row
         # Numbers are counted from the prompt's end, so that left padding changes nothing.
-        hide_BQ = (draw(Q).flip(-1) < self.prompt_mask_prob).to(device) & seqs.prompt_mask
-        scored_BL = self.scored(seqs)
-        return MaskPlan(
-            prompt=hide_BQ[:, None],
-            completion=(scored_BL | self.hidden_after_eos(seqs))[:, None],
-            weight=scored_BL.float()[:, None],
-        )
+        hide_BQ = (draw(Q).flip(-1) < self.prompt_mask_prob) & seqs.prompt_mask.cpu()
+        scored_B1L = self.scored(seqs)[:, None]
+        return self.planned(seqs, masked=scored_B1L, weight=scored_B1L, prompt=hide_BQ[:, None])
+
+    def views(self, *, length: int, steps: int) -> int:
+        return 1

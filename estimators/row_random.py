@@ -20,17 +20,33 @@ def stable_seed(*parts: Hashable) -> int:
 
 
 class RowRandom:
-    """Uniform numbers per row, or shared by the rows of a group.
+    """Uniform numbers per row, or shared by the rows of a group or by the passes over a rollout.
 
-    rows:   one seed per row.
-    groups: one seed per row, equal for the rows of a group (completions of one prompt).
+    rows:     one seed per row.
+    groups:   one seed per row, equal for the rows of a group (completions of one prompt).
+    rollouts: one seed per row, equal in every pass over the rollout.
+    pass_index, passes: which pass over the rollout this is for, of how many.
     """
 
-    def __init__(self, rows: Sequence[int], groups: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        rows: Sequence[int],
+        groups: Sequence[int] | None = None,
+        *,
+        rollouts: Sequence[int] | None = None,
+        pass_index: int = 0,
+        passes: int = 1,
+    ) -> None:
+        assert 0 <= pass_index < passes, f"pass {pass_index} of {passes}"
+        self.pass_index, self.passes = pass_index, passes
         self._rows = [Generator().manual_seed(seed) for seed in rows]
         groups = rows if groups is None else groups
         if len(groups) != len(self._rows):
             raise ValueError(f"{len(self._rows)} row seeds but {len(groups)} group seeds")
+        rollouts = (
+            [stable_seed("rollouts", seed) for seed in rows] if rollouts is None else rollouts
+        )
+        self._rollouts = [Generator().manual_seed(seed) for seed in rollouts]
         distinct = {seed: Generator().manual_seed(seed) for seed in groups}
         self._groups = list(distinct.values())
         place = {seed: i for i, seed in enumerate(distinct)}
@@ -46,6 +62,10 @@ class RowRandom:
     def per_group(self, *shape: int) -> Float[Tensor, "B *shape"]:
         """U[0, 1) of the given shape for every row, equal inside a group."""
         return _draw(self._groups, shape)[self._member]
+
+    def per_rollout(self, *shape: int) -> Float[Tensor, "B *shape"]:
+        """U[0, 1) of the given shape for every row, equal in every pass over the rollout."""
+        return _draw(self._rollouts, shape)
 
 
 def _draw(generators: list[Generator], shape: tuple[int, ...]) -> Tensor:

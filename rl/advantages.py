@@ -3,12 +3,17 @@
     A_i = r_i - mean(group)                     baseline "mean"           (Dr. GRPO, d1)
     A_i = r_i - mean(group without i)           baseline "leave_one_out"  (RLOO, ESPO)
     A_i / (std + 1e-4)                          scale "group" or "batch"  (GRPO)
+    softmax_i(A / psi) - softmax_i(-A / psi)    weighting "softmax", over a group (wd1)
     A_i * negative_scale  where A_i < 0
 
 `negative_scale` < 1 pushes down on bad completions less than it pushes up on good ones. Pushing a
 log-prob down has no floor, and most estimators here do not see the states where it would be felt.
 
-A reward of NaN means "not graded": it takes part in no mean and gets advantage 0.
+A reward of NaN means "not graded": it takes part in no mean or softmax and gets advantage 0. In a
+group of equal rewards all advantages are exactly 0.
+
+Papers    GRPO, arXiv:2402.03300; Dr. GRPO, arXiv:2503.20783; RLOO, arXiv:2402.14740;
+          wd1, arXiv:2507.08838 (its code takes the softmax over a micro-batch)
 """
 
 from dataclasses import dataclass
@@ -25,12 +30,23 @@ EPSILON = 1e-4  # TRL's
 class GroupAdvantage:
     baseline: Literal["mean", "leave_one_out"] = "mean"
     scale: Literal["none", "group", "batch"] = "group"
+    weighting: Literal["linear", "softmax"] = "linear"
+    softmax_temperature: float = 1.0  # psi
     negative_scale: float = 1.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.negative_scale < float("inf"):
             raise ValueError(
                 f"negative_scale is {self.negative_scale}; use 0 (ignore bad completions) to 1"
+            )
+        if not 0 < self.softmax_temperature < float("inf"):
+            raise ValueError(
+                f"softmax_temperature is {self.softmax_temperature}; it must be positive"
+            )
+        if self.softmax_temperature != 1 and self.weighting != "softmax":
+            raise ValueError(
+                f"softmax_temperature is {self.softmax_temperature}, but weighting is "
+                f"{self.weighting!r}; it belongs to weighting: softmax"
             )
 
     def __call__(self, rewards: Float[Tensor, " N"], num_generations: int) -> Float[Tensor, " N"]:
@@ -50,8 +66,16 @@ class GroupAdvantage:
         elif self.scale == "batch":
             batch = rewards[None]
             advantages = advantages / (_nanstd(batch, batch.nanmean(1, keepdim=True)) + EPSILON)
+        if self.weighting == "softmax":
+            tilted = advantages / self.softmax_temperature
+            advantages = _nansoftmax(tilted) - _nansoftmax(-tilted)
         advantages = advantages.nan_to_num(0.0).flatten()
         return torch.where(advantages < 0, advantages * self.negative_scale, advantages)
+
+
+def _nansoftmax(x: Tensor) -> Tensor:
+    """Softmax of each row over what is graded."""
+    return x.masked_fill(x.isnan(), -torch.inf).softmax(1)
 
 
 def _nanstd(x: Tensor, mean: Tensor) -> Tensor:

@@ -15,13 +15,19 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 
 def run(
-    train: Callable[..., Any], argv: Sequence[str] | None, *, prog: str, doc: str | None, kind: str
+    train: Callable[..., Any],
+    argv: Sequence[str] | None,
+    *,
+    prog: str,
+    doc: str | None,
+    kind: str,
+    explain: Callable[[Recipe], None] | None = None,
 ) -> int:
     """Bind the recipe that the command line names and call `train(recipe, resume, overwrite)`.
 
     A ValueError is a mistake of the user's: its message, and exit code 2.
     """
-    options = _parser(prog, doc).parse_intermixed_args(argv)
+    options = _parser(prog, doc, explains=explain is not None).parse_intermixed_args(argv)
     log_to_console()
     try:
         check_layout()
@@ -32,12 +38,15 @@ def run(
             raise ValueError(f"which recipe? For example: python -m {prog} recipes/tiny_cpu.yaml")
         recipe = load_recipe(options.recipe, options.overrides)
         _check_kind(recipe, kind)
+        if explain and options.explain:
+            explain(recipe)
+            return 0
         train(recipe, resume=options.resume, overwrite=options.overwrite)
     except KeyboardInterrupt:
         if options.debug:
             raise
         interrupted("; what was saved is intact, and --resume goes on from the last checkpoint")
-    except (ValueError, ImportError) as error:
+    except (ValueError, ImportError, FloatingPointError) as error:  # the last: it diverged
         if options.debug:
             raise
         fail(error)
@@ -56,13 +65,16 @@ def _check_kind(recipe: Recipe, kind: str) -> None:
         )
 
 
-def _parser(prog: str, doc: str | None) -> argparse.ArgumentParser:
+def _parser(prog: str, doc: str | None, *, explains: bool) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=prog, description=doc, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("recipe", nargs="?", help="a YAML file, see recipes/")
     parser.add_argument("overrides", nargs="*", metavar="key.sub=value", help="change the recipe")
     parser.add_argument("--list", metavar="KIND", help=f"print known names: {', '.join(LISTS)}")
+    if explains:
+        text = "print what the recipe does, what it estimates and what it costs, and end"
+        parser.add_argument("--explain", action="store_true", help=text)
     earlier = parser.add_mutually_exclusive_group()
     earlier.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
     earlier.add_argument("--overwrite", action="store_true", help="replace an earlier run")

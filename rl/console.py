@@ -8,16 +8,23 @@ import os
 import sys
 from typing import NoReturn
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.logging import RichHandler
 
 out = Console(soft_wrap=True, highlight=False)
 err = Console(soft_wrap=True, highlight=False, stderr=True)
+PAGE = 100  # columns
 
 
 def speaks() -> bool:
     """Whether this process is the first one on its machine."""
     return os.environ.get("LOCAL_RANK", "0") == "0"
+
+
+def tell(what: RenderableType) -> None:
+    """Print a page of text and tables, readable in a pipe too."""
+    width = min(PAGE, out.width) if out.is_terminal else PAGE
+    Console(width=width, highlight=False).print(what)
 
 
 def fail(message: object) -> NoReturn:

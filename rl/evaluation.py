@@ -141,12 +141,10 @@ def generate(
         out = write_completions(
             denoiser,
             sampler,
-            loaded.tokenizer,
+            loaded,
             batch,
             length=length,
             seeds=[stable_seed(seed, row["id"], repeat) for row in batch],
-            stop_ids=loaded.stop_ids,
-            pad_id=loaded.pad_id,
             device=device,
         )
         counts = out.sequences.completion_mask.sum(-1).tolist()

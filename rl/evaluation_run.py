@@ -51,6 +51,10 @@ def check_evaluation(recipe: Recipe) -> None:
     """Raise for an evaluation that cannot run, before anything is loaded."""
     length = completion_length(recipe)
     recipe.evaluation.validate(recipe_sampler(recipe), length)
+    if not recipe.task.grader:
+        raise ValueError(
+            f"task {recipe.task.name} has no right answers to grade; leave out `evaluation:`"
+        )
     if recipe.task.grader not in REWARDS:
         raise ValueError(
             f"task {recipe.task.name}: its grader {recipe.task.grader!r} is not in "

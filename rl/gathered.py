@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
-from torch import nn
+from torch import Tensor, nn
 from transformers import Trainer, TrainingArguments
 
 from rl.models.loading import LoadedModel, save_native
@@ -48,10 +48,32 @@ def in_step(accelerator: Accelerator, *, gathered: bool = False) -> Callable[[in
     return None
 
 
+def backwards_in_step(accelerator: Accelerator, count: int) -> int:
+    """How many backward passes this rank must run, of which `count` are its own.
+
+    DeepSpeed and FSDP exchange gradients in every one of them, and hang if ranks disagree.
+    """
+    if accelerator.state.deepspeed_plugin is not None or accelerator.is_fsdp2:
+        return _most_over_ranks(accelerator, count)
+    return count
+
+
 def _most_over_ranks(accelerator: Accelerator, count: int) -> int:
     counts = torch.tensor([count], device=accelerator.device)
     gathered: Any = accelerator.gather(counts)
     return int(gathered.max())
+
+
+def over_ranks(accelerator: Accelerator, rows: Tensor) -> Tensor:
+    """Values of this rank's rows -> those of all ranks, in order; equally many on each."""
+    gathered: Any = accelerator.gather(rows.to(accelerator.device).contiguous())
+    return gathered.to(rows.device)
+
+
+def summed(accelerator: Accelerator, numbers: Tensor) -> Tensor:
+    """The sum of these numbers over the ranks, in double precision, on the CPU."""
+    total: Any = accelerator.reduce(numbers.double().to(accelerator.device), "sum")
+    return total.cpu()
 
 
 def save_whole(trainer: Trainer, loaded: LoadedModel, folder: str | Path) -> None:

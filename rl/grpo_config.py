@@ -1,6 +1,7 @@
 """TRL's GRPOConfig, less the fields that mean nothing for a masked diffusion model."""
 
 from dataclasses import dataclass, field, fields
+from typing import Literal
 
 import torch
 from trl.trainer.grpo_config import GRPOConfig
@@ -117,6 +118,8 @@ class DiffusionGRPOConfig(GRPOConfig):
         score every pass under the same masks.
     skip_zero_advantage: leave out completions whose advantage is 0 (all rewards of the group
         equal). Exact when beta is 0; with a KL term, those completions then carry no KL.
+    backward: how gradients are made where a completion has several views (`rl/backward.py`): joint,
+        linear or replay. None is linear where that is exact, else replay.
     rollout_batch_size: completions denoised in one forward; None is all of a rank's.
     scoring_batch_size: masked copies scored in one forward; None is per_device_train_batch_size.
     """
@@ -131,6 +134,7 @@ class DiffusionGRPOConfig(GRPOConfig):
     max_prompt_length: int | None = field(default=None)
     fresh_masks: bool = field(default=True)
     skip_zero_advantage: bool = field(default=True)
+    backward: Literal["joint", "linear", "replay"] | None = field(default=None)
     rollout_batch_size: int | None = field(default=None)
     scoring_batch_size: int | None = field(default=None)
 
@@ -149,6 +153,8 @@ class DiffusionGRPOConfig(GRPOConfig):
                 f"steps_per_generation {self.steps_per_generation} x num_iterations "
                 f"{self.num_iterations}; make that a multiple, so that no step mixes two rollouts"
             )
+        if self.backward not in (None, "joint", "linear", "replay"):
+            raise ValueError(f"backward is {self.backward!r}; use joint, linear or replay, or null")
         for name in ("rollout_batch_size", "scoring_batch_size", "max_prompt_length"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -176,6 +182,10 @@ class DiffusionGRPOConfig(GRPOConfig):
             iterations=self.num_iterations,
             length=length,
         )
+
+    @property
+    def plans_per_rollout(self) -> int:
+        return self.num_iterations if self.fresh_masks else 1
 
     @property
     def rollout_is_on_policy(self) -> bool:

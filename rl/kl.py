@@ -1,4 +1,4 @@
-"""Per-token estimates of KL(policy || reference) from log-probs of sampled tokens.
+"""Estimates of KL(policy || reference) from log-probs of samples.
 
 With d = log policy - log reference:
 
@@ -8,6 +8,9 @@ With d = log policy - log reference:
     k3 = exp(-d) + d - 1      unbiased value, never negative; as a loss its expected gradient is
                               that of KL(reference || policy)
 
+Summed log-probs give estimates of the divergence of whole sequences in the same way. These facts
+hold for exact log-probs; noise in d adds half its variance to k2, and its exponential to k3.
+
 Source    J. Schulman, "Approximating KL divergence", 2020; gradients: ESPO, arXiv:2512.03759
 """
 
@@ -15,6 +18,8 @@ from collections.abc import Callable
 from typing import Literal, get_args
 
 from torch import Tensor
+
+from rl.exponential import finite_exp
 
 Kl = Literal["k1", "k2", "k3"]
 
@@ -28,7 +33,7 @@ def _k2(d: Tensor) -> Tensor:
 
 
 def _k3(d: Tensor) -> Tensor:
-    return (-d).exp() + d - 1
+    return finite_exp(-d) + d - 1
 
 
 _KLS: dict[str, Callable[[Tensor], Tensor]] = {"k1": _k1, "k2": _k2, "k3": _k3}

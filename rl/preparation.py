@@ -20,6 +20,7 @@ from rl.models.loading import LoadedModel, load
 from rl.provenance import write_resolved
 from rl.recipe import Recipe
 from rl.reward_calls import RewardCalls, probe
+from rl.rollout_schemes import RolloutScheme
 from rl.tasks import assert_disjoint
 
 logger = logging.getLogger(__name__)
@@ -48,6 +49,9 @@ def prepare(recipe: Recipe, *, overwrite: bool = False) -> Prepared:
     """Raises ValueError for whatever a user can have got wrong."""
     args = training_arguments(DiffusionGRPOConfig, recipe.trainer, {})
     rows = recipe.task.rows("train", limit=None)
+    scheme = recipe.rollout
+    assert scheme is not None
+    scheme.check_rows(rows, num_generations=args.shape.num_generations)
     _check_enough(rows, args)
     held_out = held_out_rows(recipe.task, recipe.evaluation.prompts) if evaluates(recipe) else []
     monitored = _monitored(recipe)
@@ -57,9 +61,10 @@ def prepare(recipe: Recipe, *, overwrite: bool = False) -> Prepared:
         functions=[reward.function for reward in recipe.rewards],
         weights=[reward.weight for reward in recipe.rewards],
     )
-    probe(rewards, rows)
+    if scheme.grades:
+        probe(rewards, rows)
     loaded = load_trainable(recipe.model, args)
-    rows = _fitting(rows, loaded, args)
+    rows = _fitting(rows, loaded, args, scheme)
     if args.process_index == 0:
         write_resolved(recipe, str(args.output_dir), overwrite=overwrite)
     return Prepared(
@@ -89,16 +94,24 @@ def grader(recipe: Recipe) -> Any:
 
 
 def _reference(recipe: Recipe, args: DiffusionGRPOConfig, loaded: LoadedModel) -> nn.Module | None:
-    """A second copy of the model, where a KL term needs one and no adapter can be switched off."""
+    """A second copy of the model, if the objective uses one and no adapter can be switched off."""
     assert recipe.objective is not None
-    if not recipe.objective.beta or is_adapted(loaded):
+    if not recipe.objective.uses_reference or is_adapted(loaded):
         return None
     return load(recipe.model, training=False, seed=args.seed).model
 
 
-def _fitting(rows: Rows, loaded: LoadedModel, args: DiffusionGRPOConfig) -> Rows:
-    """Drop prompts longer than `max_prompt_length`; refuse those that the model cannot hold."""
-    lengths = [len(prompt_ids(loaded.tokenizer, row["prompt"])) for row in rows]
+def _fitting(
+    rows: Rows, loaded: LoadedModel, args: DiffusionGRPOConfig, scheme: RolloutScheme
+) -> Rows:
+    """Drop prompts longer than `max_prompt_length`; refuse those that the model cannot hold.
+
+    Then the scheme does the same with the completions that it takes from the rows, if any.
+    """
+    lengths = [
+        max(len(prompt_ids(loaded.tokenizer, prompt)) for prompt in scheme.prompts(row))
+        for row in rows
+    ]
     room = loaded.max_length - args.shape.length
     limit = args.max_prompt_length or max(lengths)
     kept = [row for row, length in zip(rows, lengths, strict=True) if length <= limit]
@@ -119,6 +132,7 @@ def _fitting(rows: Rows, loaded: LoadedModel, args: DiffusionGRPOConfig) -> Rows
         )
     if len(kept) < len(rows):
         logger.info("%d of %d prompts have at most %d tokens", len(kept), len(rows), limit)
+    kept = scheme.fitting(kept, loaded, length=args.shape.length)
     _check_enough(kept, args)
     return kept
 

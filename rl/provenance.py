@@ -19,7 +19,8 @@ from rl.resolve import find_file
 
 RESOLVED = "resolved_recipe.yaml"
 _BOUND = (
-    "model", "task", "sampler", "estimator", "objective", "advantage", "evaluation", "sft",
+    "model", "task", "sampler", "rollout", "estimator", "objective", "advantage", "evaluation",
+    "sft",
 )  # fmt: skip
 _DISTRIBUTIONS = ("unmask-rl", "torch", "transformers", "trl", "peft", "accelerate")
 

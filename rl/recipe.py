@@ -16,7 +16,7 @@ from rewards import REWARDS
 from rl.advantages import GroupAdvantage
 from rl.binding import located
 from rl.evaluation import EvaluationConfig
-from rl.methods import METHODS
+from rl.methods import METHODS, undecided
 from rl.models import MODELS
 from rl.models.source import ModelSource
 from rl.objectives import OBJECTIVES, Objective
@@ -24,6 +24,7 @@ from rl.recipe_binder import Kind, bind_sections
 from rl.recipe_yaml import RecipeError, override, read
 from rl.resolve import did_you_mean
 from rl.reward_binding import BoundReward
+from rl.rollout_schemes import ROLLOUTS, RolloutScheme
 from rl.samplers import SAMPLERS, Sampler
 from rl.sft_data import SftConfig
 from rl.tasks import TASKS, Task
@@ -35,6 +36,7 @@ LISTS: dict[str, Mapping[str, Any]] = {
     "estimators": ESTIMATORS,
     "objectives": OBJECTIVES,
     "samplers": SAMPLERS,
+    "rollouts": ROLLOUTS,
     "models": MODELS,
     "tasks": TASKS,
     "rewards": REWARDS,
@@ -46,17 +48,21 @@ class Recipe:
     """Bound sections; those that a kind of recipe does not have are None.
 
     raw: the sections as dictionaries, after overrides and presets.
+    written: the same without the preset, which `method` names.
     trainer: keyword arguments of the trainer's config, checked against its fields.
     """
 
     path: Path
     kind: Kind
     raw: dict[str, Any]
+    written: dict[str, Any]
+    method: str | None
     model: ModelSource
     task: Task
     trainer: dict[str, Any]
     rewards: tuple[BoundReward, ...] = ()
     sampler: Sampler | None = None
+    rollout: RolloutScheme | None = None
     estimator: Estimator | None = None
     objective: Objective | None = None
     advantage: GroupAdvantage | None = None
@@ -65,8 +71,13 @@ class Recipe:
 
 
 def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
-    """Read, override and bind a recipe, or raise one RecipeError with all that is wrong."""
+    """Read, override and bind a recipe, or raise one RecipeError with all that is wrong.
+
+    `method=NAME` among the overrides replaces whatever the file says of how to learn.
+    """
     document = read(Path(path))
+    if any(assignment.startswith("method=") for assignment in overrides):
+        document = undecided(document)
     written = frozenset(document)
     keys, problems = override(document, overrides)
 
@@ -77,7 +88,8 @@ def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     kind, raw, bound = bind_sections(document, Path(path).parent, report)
     if problems:
         raise RecipeError(problems)
-    return Recipe(path=Path(path), kind=kind, raw=raw, **bound)
+    method = document.pop("method", None)
+    return Recipe(path=Path(path), kind=kind, raw=raw, written=document, method=method, **bound)
 
 
 def _is_overridden(where: str, overridden: Sequence[str], written: frozenset[str]) -> bool:

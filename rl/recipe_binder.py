@@ -17,6 +17,7 @@ from rl.models.source import ModelSource
 from rl.objectives import OBJECTIVES, Objective
 from rl.resolve import did_you_mean, lookup
 from rl.reward_binding import BoundReward, bind_reward
+from rl.rollout_schemes import ROLLOUTS, RolloutScheme
 from rl.samplers import SAMPLERS, Sampler
 from rl.sft_data import SftConfig
 from rl.tasks import TASKS, Task
@@ -26,6 +27,7 @@ Kind = Literal["grpo", "sft"]
 _NAMED: dict[str, tuple[Mapping[str, Any], type]] = {
     "task": (TASKS, Task),
     "sampler": (SAMPLERS, Sampler),
+    "rollout": (ROLLOUTS, RolloutScheme),
     "estimator": (ESTIMATORS, Estimator),
     "objective": (OBJECTIVES, Objective),
 }
@@ -43,7 +45,7 @@ _NOT_EVALUATED_THERE: Mapping[str, str] = dict.fromkeys(
     "held-out accuracy is measured by the `evaluation:` section, as evaluation.every says",
 )  # fmt: skip
 _OPTIONAL: dict[Kind, tuple[str, ...]] = {
-    "grpo": ("advantage", "evaluation"),
+    "grpo": ("rollout", "advantage", "evaluation"),
     "sft": ("sft", "sampler", "evaluation"),
 }
 
@@ -64,15 +66,42 @@ def bind_sections(
         if key not in (*allowed, "kind"):
             near = did_you_mean(str(key), (*allowed, "kind", "method"))
             report(str(key), f"unknown section{near} A {kind} recipe has {', '.join(allowed)}.")
-    _report_missing(sections, kind, report)
-    bound = {
-        key: _bind(key, sections[key], kind, folder, report) for key in allowed if key in sections
-    }
+    bound: dict[str, Any] = {}
+    unused: Mapping[str, str] = {}
     if kind == "grpo":
-        bound.setdefault("advantage", GroupAdvantage())
-    else:
+        sections.setdefault("rollout", {"name": "independent"})
+        bound["rollout"] = _bind("rollout", sections["rollout"], kind, folder, report)
+        unused = _unused(bound["rollout"], sections)
+    for key in unused:
+        if document.get(key):
+            report(key, f"leave this section out: {unused[key]}")
+        sections.pop(key, None)
+    _report_missing(sections, kind, unused, report)
+    bound |= {
+        key: _bind(key, sections[key], kind, folder, report)
+        for key in allowed
+        if key in sections and key != "rollout"
+    }
+    if kind == "sft":
         bound.setdefault("sft", SftConfig())
+    elif "advantage" not in unused:
+        bound.setdefault("advantage", GroupAdvantage())
     return kind, {key: sections[key] for key in allowed if key in sections}, bound
+
+
+def _unused(scheme: RolloutScheme | None, sections: Mapping[str, Any]) -> dict[str, str]:
+    """Sections that a rollout scheme makes pointless, and why."""
+    unused: dict[str, str] = {}
+    if scheme is None:
+        return unused
+    name = type(scheme).__name__
+    if not scheme.writes and "evaluation" not in sections:
+        unused["sampler"] = f"rollout {name} writes no completions, and there is no evaluation"
+    if not scheme.grades:
+        unused["rewards"] = f"rollout {name} brings the rewards with the completions"
+    if not scheme.compares:
+        unused["advantage"] = f"rollout {name} does not compare completions"
+    return unused
 
 
 def _is_kind(kind: object) -> TypeGuard[Kind]:
@@ -88,20 +117,21 @@ def _with_method(document: Mapping[str, Any], kind: Kind, report: Report) -> dic
         near = did_you_mean(str(name), METHODS)
         report("method", f"unknown method {name!r}{near} Known: {', '.join(METHODS)}.")
         return sections
-    return expand(METHODS[name], sections)
+    return expand(METHODS[name].sections, sections)
 
 
-def _report_missing(sections: Mapping[str, Any], kind: Kind, report: Report) -> None:
-    missing = [key for key in _REQUIRED[kind] if key not in sections]
+def _report_missing(
+    sections: Mapping[str, Any], kind: Kind, unused: Iterable[str], report: Report
+) -> None:
+    required = [key for key in _REQUIRED[kind] if key not in unused]
+    missing = [key for key in required if key not in sections]
     preset = {"estimator", "objective"} & set(missing)
-    instead = f" ({_either(METHODS)} gives estimator and objective)" if preset else ""
-    needs = f"a {kind} recipe needs {', '.join(_REQUIRED[kind])}{instead}."
+    instead = (
+        " (`method: NAME` gives estimator and objective, see --list methods)" if preset else ""
+    )
+    needs = f"a {kind} recipe needs {', '.join(required)}{instead}."
     if missing:
         report("missing sections", f"{', '.join(missing)}; {needs}")
-
-
-def _either(methods: Iterable[str]) -> str:
-    return " or ".join(f"`method: {name}`" for name in methods)
 
 
 def _bind(key: str, value: Any, kind: Kind, folder: Path, report: Report) -> Any:

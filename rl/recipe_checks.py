@@ -11,12 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rl.backward import check_mode
 from rl.binding import located, parameters
 from rl.checkpoints import last_whole_checkpoint
+from rl.models.denoiser import ModelDenoiser
 from rl.provenance import RESOLVED, resolved
 from rl.recipe import Recipe, RecipeError
 from rl.recipe_binder import trainer_config
 from rl.recipe_yaml import read
+from rl.rollout_checks import check_rollout
 
 _AT_LEAST = {
     **dict.fromkeys(("learning_rate", "weight_decay", "warmup_steps"), 0),
@@ -24,13 +27,23 @@ _AT_LEAST = {
     **dict.fromkeys(("generation_batch_size", "steps_per_generation", "num_iterations"), 1),
     "max_completion_length": 1,
 }
+Check = Callable[[str, Callable[[], None]], None]  # where in the recipe, what raises if it is wrong
+
 _DATA_FILE = re.compile(r"\.(jsonl?|csv|parquet|txt|tsv|ya?ml)(\.gz)?$")
 
 
 def check_recipe(
-    recipe: Recipe, *, training: bool = True, resume: bool = False, overwrite: bool = False
+    recipe: Recipe,
+    *,
+    training: bool = True,
+    resume: bool = False,
+    overwrite: bool = False,
+    files: bool = True,
 ) -> None:
-    """`resume`, `overwrite`: what the user allows to happen to a run that is in output_dir."""
+    """
+    resume, overwrite: what the user allows to happen to a run that is in output_dir.
+    files: look at the model's files and at output_dir, too.
+    """
     problems: list[str] = []
 
     def check(where: str, test: Callable[[], None]) -> None:
@@ -39,36 +52,51 @@ def check_recipe(
         except ValueError as error:
             problems.append(f"{recipe.path}: {located(where, str(error))}")
 
-    check("model", lambda: recipe.model.validate(training=training))
-    check("model.path", lambda: _local_path(recipe))
+    if files:
+        check("model", lambda: recipe.model.validate(training=training))
+        check("model.path", lambda: _local_path(recipe))
     for key in ("task", "estimator", "objective", "advantage"):
         validate = getattr(getattr(recipe, key), "validate", None)
         if validate is not None:
             check(key, validate)
+    if training and recipe.estimator is not None:
+        check("estimator", partial(recipe.estimator.accepts, ModelDenoiser))
     earlier = len(problems)
     for key in sorted(_AT_LEAST.keys() & recipe.trainer.keys()):
         check(f"trainer.{key}", partial(_large_enough, recipe, key))
     check("trainer.max_steps", lambda: _some_steps(recipe))
-    sampler = recipe.sampler
-    if sampler is not None and recipe.kind == "grpo" and len(problems) == earlier:
-        length = trainer_value(recipe, "max_completion_length")
-        check("sampler", lambda: sampler.validate(length))
+    sampler, scheme = recipe.sampler, recipe.rollout
+    if scheme is not None and len(problems) == earlier:
+        if sampler is not None:
+            length = trainer_value(recipe, "max_completion_length")
+            check("sampler", lambda: sampler.validate(length))
         if training:
-            check("sampler.temperature", lambda: _explores(sampler.temperature))
+            if sampler is not None and scheme.writes:
+                check("sampler.temperature", lambda: _explores(sampler.temperature))
             check("trainer.num_generations", lambda: _whole_groups(recipe))
-    checkpoint = recipe.trainer.get("resume_from_checkpoint")
-    if training and checkpoint:
-        check("trainer.resume_from_checkpoint", lambda: _is_checkpoint(checkpoint))
-    if training and not (resume or overwrite or checkpoint):
-        check("trainer.output_dir", lambda: _fresh_output(recipe))
-    if training and resume:
-        check("trainer.output_dir", lambda: _checkpoint_there(recipe))
-    if training and overwrite:
-        check("trainer.output_dir", lambda: _starts_from_elsewhere(recipe))
-    if training and not problems:
+            check("trainer.per_device_train_batch_size", lambda: _groups_together(recipe))
+            check("objective", lambda: _reweighs_completions(recipe))
+            check("trainer.backward", lambda: _exact_backward(recipe))
+            check("rollout", lambda: check_rollout(recipe))
+    if training and files:
+        _check_run(recipe, check, resume=resume, overwrite=overwrite)
+    if training and files and not problems:
         check("trainer.output_dir", lambda: check_writable(trainer_value(recipe, "output_dir")))
     if problems:
         raise RecipeError(problems)
+
+
+def _check_run(recipe: Recipe, check: Check, *, resume: bool, overwrite: bool) -> None:
+    """What is in the output folder, and what the user wants of it."""
+    checkpoint = recipe.trainer.get("resume_from_checkpoint")
+    if checkpoint:
+        check("trainer.resume_from_checkpoint", lambda: _is_checkpoint(checkpoint))
+    if not (resume or overwrite or checkpoint):
+        check("trainer.output_dir", lambda: _fresh_output(recipe))
+    if resume:
+        check("trainer.output_dir", lambda: _checkpoint_there(recipe))
+    if overwrite:
+        check("trainer.output_dir", lambda: _starts_from_elsewhere(recipe))
 
 
 def trainer_value(recipe: Recipe, key: str) -> Any:
@@ -169,6 +197,54 @@ def _whole_groups(recipe: Recipe) -> None:
             f"num_generations may be {', '.join(fits) or 'none with so few'} here, or make the "
             f"product a multiple of {group}"
         )
+
+
+def _groups_together(recipe: Recipe) -> None:
+    """Some losses compare the completions of a prompt: they must be in one micro-batch."""
+    objective = recipe.objective
+    if objective is None or not objective.whole_groups:
+        return
+    each = trainer_value(recipe, "per_device_train_batch_size")
+    group = trainer_value(recipe, "num_generations")
+    if each % group:
+        raise ValueError(
+            f"{each} completions are not whole groups of num_generations {group}, which objective "
+            f"{_name(recipe, 'objective')} compares within a micro-batch; use a multiple of "
+            f"{group}"
+        )
+
+
+def _reweighs_completions(recipe: Recipe) -> None:
+    objective, scheme = recipe.objective, recipe.rollout
+    if objective is None or scheme is None or not objective.reweighs:
+        return
+    if scheme.rows_per_completion > 1:
+        raise ValueError(
+            f"{_name(recipe, 'objective')} weighs the completions of a prompt against each "
+            f"other, but rollout {_name(recipe, 'rollout')} learns from "
+            f"{scheme.rows_per_completion} texts of each; use another rollout or objective"
+        )
+
+
+def _name(recipe: Recipe, key: str) -> str:
+    """What a section calls its class."""
+    section = recipe.raw[key]
+    return section if isinstance(section, str) else section["name"]
+
+
+def _exact_backward(recipe: Recipe) -> None:
+    wanted = recipe.trainer.get("backward")
+    objective, estimator = recipe.objective, recipe.estimator
+    if wanted is None or objective is None or estimator is None:
+        return
+    from rl.costs import training_shape  # imported late: TRL takes seconds
+
+    on_policy = training_shape(recipe).rollout_is_on_policy
+    check_mode(
+        wanted,
+        linear=estimator.linear and objective.linear(on_policy),
+        dropout=not trainer_value(recipe, "disable_dropout"),
+    )
 
 
 def _checkpoint_there(recipe: Recipe) -> None:

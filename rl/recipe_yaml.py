@@ -75,6 +75,12 @@ def dump(document: Mapping[str, Any]) -> str:
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
+def inline(value: Any) -> str:
+    """A value on one line, as a recipe would have it."""
+    text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, default_flow_style=True, width=1e9)
+    return text.removesuffix("\n").removesuffix("\n...")
+
+
 def read(path: Path) -> Section:
     """A recipe file as a dictionary; RecipeError when it is none."""
     file = path

@@ -6,7 +6,7 @@ import torch
 from accelerate import Accelerator
 from torch import nn
 
-from estimators import Estimate, Estimator, MaskPlan, Sequences
+from estimators import Decoding, Estimate, Estimator, MaskPlan, Scores, Sequences
 from rl.gathered import in_step, no_checkpointing
 from rl.models.denoiser import ModelDenoiser
 from rl.models.loading import LoadedModel
@@ -14,7 +14,7 @@ from rl.models.loading import LoadedModel
 
 class Scorer:
     """
-    temperature: of the rollouts, for estimators that score at it.
+    decoding: how the rollouts are written.
     batch_size: masked copies in one forward.
     """
 
@@ -24,22 +24,31 @@ class Scorer:
         estimator: Estimator,
         accelerator: Accelerator,
         *,
-        temperature: float,
+        decoding: Decoding,
         batch_size: int,
     ) -> None:
         self.loaded, self.estimator, self.accelerator = loaded, estimator, accelerator
-        self.temperature, self.batch_size = temperature, batch_size
+        self.decoding, self.batch_size = estimator.seen(decoding), batch_size
 
-    def estimate(self, model: nn.Module, sequences: Sequences, plan: MaskPlan) -> Estimate:
+    def run(self, model: nn.Module, sequences: Sequences, plan: MaskPlan) -> Scores:
         denoiser = self.denoiser(model, batch_size=self.batch_size, gathered=False)
-        return self.estimator(denoiser, sequences, plan, self.temperature)
+        return self.estimator.run(denoiser, sequences, plan, self.decoding)
+
+    def combine(self, sequences: Sequences, plan: MaskPlan, scores: Scores) -> Estimate:
+        return self.estimator.combine(sequences, plan, scores, self.decoding)
+
+    def without_gradients(self, model: nn.Module, sequences: Sequences, plan: MaskPlan) -> Scores:
+        with torch.no_grad(), no_checkpointing(model), self.accelerator.autocast():
+            return self.run(model, sequences, plan)
 
     def estimate_all(
         self, model: nn.Module, sequences: Sequences, plans: Sequence[MaskPlan]
     ) -> tuple[Estimate, ...]:
         """Without gradients, one estimate per plan."""
-        with torch.no_grad(), no_checkpointing(model), self.accelerator.autocast():
-            return tuple(self.estimate(model, sequences, plan) for plan in plans)
+        return tuple(
+            self.combine(sequences, plan, self.without_gradients(model, sequences, plan))
+            for plan in plans
+        )
 
     def denoiser(
         self, model: nn.Module, *, batch_size: int | None, gathered: bool

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from rl.advantages import GroupAdvantage
 from rl.console import out
 from rl.evaluation import Results
 from rl.evaluation_run import results_table, run_evaluation
@@ -21,13 +22,14 @@ class Session:
     """Puts the prepared parts of a recipe together."""
 
     def __init__(self, recipe: Recipe, prepared: Prepared) -> None:
-        assert recipe.sampler is not None
         assert recipe.estimator is not None
         assert recipe.objective is not None
-        assert recipe.advantage is not None
+        assert recipe.rollout is not None
         self.recipe, self.prepared = recipe, prepared
         self.folder = Path(str(prepared.args.output_dir))
-        monitor = Monitor(prepared.monitored, recipe.evaluation, grader(recipe))
+        callbacks = list[Any]()
+        if prepared.monitored:
+            callbacks.append(Monitor(prepared.monitored, recipe.evaluation, grader(recipe)))
         self.trainer = DiffusionGRPOTrainer(
             loaded=prepared.loaded,
             args=prepared.args,
@@ -35,16 +37,19 @@ class Session:
             sampler=recipe.sampler,
             estimator=recipe.estimator,
             objective=recipe.objective,
-            advantage=recipe.advantage,
+            advantage=recipe.advantage or GroupAdvantage(),
             rewards=prepared.rewards,
+            scheme=recipe.rollout,
             frozen_reference=prepared.reference,
-            callbacks=[monitor] if prepared.monitored else None,
+            callbacks=callbacks,
         )
-        monitor.trainer = self.trainer
+        for monitor in callbacks:
+            monitor.trainer = self.trainer
         StepProgress.install(self.trainer, "RL")
         how = strategy(self.trainer)
         self._say(f"{how['processes']} process{'es' * (how['processes'] > 1)} ({how['kind']})")
-        self._say(pair_note(recipe.estimator, recipe.sampler))
+        if recipe.sampler is not None and recipe.rollout.writes:
+            self._say(pair_note(recipe.estimator, recipe.sampler, self.trainer.shape.length))
 
     def evaluate(self, moment: str) -> Results:
         """Held-out accuracy at the step counts of `evaluation:`; {} without that section.
@@ -66,15 +71,14 @@ class Session:
         save_whole(self.trainer, self.prepared.loaded, self.folder)
 
     def finish(self, before: Results, after: Results, seconds: dict[str, float]) -> dict[str, Any]:
-        """Write log_history.json, summary.json and report.png."""
+        """Write log_history.json, summary.json and, where completions are written, report.png."""
         sampler = self.recipe.sampler
-        assert sampler is not None
         summary = {
             "strategy": strategy(self.trainer),
             "seconds": seconds,
             "heldout": len(self.prepared.held_out),
             "overlap": 0,  # asserted before training
-            "trained_steps": sampler.steps,
+            "trained_steps": sampler.steps if sampler else None,
             "accuracy": {"before": _values(before), "after": _values(after)},
             "intervals": {"before": _intervals(before), "after": _intervals(after)},
         }
@@ -82,14 +86,15 @@ class Session:
             history = self.trainer.state.log_history
             _write(self.folder / "log_history.json", history)
             _write(self.folder / "summary.json", summary)
-            path = write_report(
-                self.folder,
-                history,
-                before.get("greedy", {}),
-                after.get("greedy", {}),
-                sampler.steps,
-            )
-            self._say(f"report: {path}")
+            if sampler is not None:
+                path = write_report(
+                    self.folder,
+                    history,
+                    before.get("greedy", {}),
+                    after.get("greedy", {}),
+                    sampler.steps,
+                )
+                self._say(f"report: {path}")
         return summary
 
     def _say(self, what: Any) -> None:

@@ -19,6 +19,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from estimators import stable_seed
+from rl.canvas import check_possible, on_canvas, text_ids
 from rl.generation import left_pad, prompt_ids, up_to_stop
 from rl.models.loading import LoadedModel
 
@@ -95,18 +96,13 @@ class SftRows:
 def tokenize_rows(loaded: LoadedModel, rows: Sequence[Row], config: SftConfig) -> SftRows:
     """Task rows as tensors; ValueError, with its id, for a row that cannot be trained on."""
     _check_columns(rows)
-    texts: list[list[int]] = loaded.tokenizer(
-        [row["completion"] for row in rows], add_special_tokens=False
-    )["input_ids"]  # pyright: ignore[reportAssignmentType]
+    texts = text_ids(loaded, [row["completion"] for row in rows])
     prompts = [prompt_ids(loaded.tokenizer, row["prompt"]) for row in rows]
     longest = max(len(text) for text in texts) + 1
     length = longest if config.pad_to == "longest" else config.pad_to
     kept = _fitting(loaded, rows, prompts, texts, length, config.too_long)
-    eos = loaded.stop_ids[0]
-    completion_ids = torch.tensor(
-        [(texts[i] + [eos] * (length - len(texts[i])))[:length] for i in kept]
-    )
-    _check_writable(loaded, [rows[i] for i in kept], completion_ids)
+    completion_ids = on_canvas(loaded, [texts[i] for i in kept], length)
+    check_possible(loaded, [rows[i]["id"] for i in kept], completion_ids)
     mask = up_to_stop(completion_ids, loaded.stop_ids)
     return SftRows(
         prompts=[prompts[i] for i in kept],
@@ -167,18 +163,3 @@ def _fitting(
     if long:
         logger.info("%d of %d completions are cut off at %d tokens", len(long), len(rows), length)
     return list(range(len(rows)))
-
-
-def _check_writable(
-    loaded: LoadedModel, rows: Sequence[Row], completion_ids: Int[Tensor, "N L"]
-) -> None:
-    """A denoiser gives some ids probability 0; one in a gold completion makes the loss infinite."""
-    forbidden = torch.isin(completion_ids, torch.tensor(loaded.forbidden_ids, dtype=torch.long))
-    if bool(forbidden.any()):
-        i, place = forbidden.nonzero()[0].tolist()
-        token = loaded.tokenizer.convert_ids_to_tokens(int(completion_ids[i, place]))
-        raise ValueError(
-            f"row {rows[i]['id']!r}: token {place} of its completion is {token!r}, which a sampler "
-            "may never write (mask, padding, unknown, beginning of text); remove it from the text, "
-            "or use a tokenizer that knows the characters"
-        )

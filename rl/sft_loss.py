@@ -55,5 +55,5 @@ def sft_loss(
             weight=torch.ones_like(plan.weight),
         )
         seqs = seqs.rows(slice(0, 1))
-    logp_BML = score(denoiser, seqs, plan)
+    logp_BML = score(denoiser, seqs, plan).token
     return -(plan.weight * logp_BML).sum() * (0.0 if empty else 1.0) / total

@@ -2,6 +2,7 @@
 
     python -m rl.train RECIPE [key.sub=value ...]                                one process
     accelerate launch --config_file recipes/accelerate/zero2.yaml -m rl.train RECIPE
+    python -m rl.train --explain RECIPE [key.sub=value ...]         what it does and costs
     python -m rl.train --list estimators
 
 Exit code 2: something in the recipe or on the command line is wrong; the message says what.
@@ -17,7 +18,15 @@ from rl.recipe import Recipe
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return run(train, argv, prog="rl.train", doc=__doc__, kind="grpo")
+    return run(train, argv, prog="rl.train", doc=__doc__, kind="grpo", explain=explain)
+
+
+def explain(recipe: Recipe) -> None:
+    """Print what a recipe does, what it estimates and what it costs; no model is loaded."""
+    from rl.console import tell
+    from rl.explain import explanation
+
+    tell(explanation(recipe))
 
 
 def train(recipe: Recipe, *, resume: bool = False, overwrite: bool = False) -> dict[str, Any]:

@@ -2,11 +2,10 @@
 
 One optimizer step:
 
-    rollout    sampler(denoiser, prompts)                    completions and their step map
-    plan       estimator.plan(sequences)                     where the masks go, once per pass
-    old, ref   estimator(model, sequences, plan)             without gradients, same plan
-    reward     rewards(completions) -> advantages            compared within each group
-    update     estimator(model, sequences, plan) -> objective -> backward
+    rollout    scheme(prompts) -> completions, their step map, rewards, advantages    rolling.py
+    plan       estimator.plan(sequences)       where the masks go, once per pass      rolling.py
+    old, ref   estimator(model, sequences, plan)   without gradients, same plan       rolling.py
+    update     estimator(model, sequences, plan) -> objective -> backward             updating.py
 
 There is no formula in this file: likelihoods are in `estimators`, losses in `rl.objectives`.
 """
@@ -14,19 +13,19 @@ There is no formula in this file: likelihoods are in `estimators`, losses in `rl
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 from transformers import Trainer
 
-from estimators import Estimate, Estimator, MaskPlan, RowRandom, Sequences, stable_seed
+from estimators import PLAIN, Estimator
 from rl.advantages import GroupAdvantage
 from rl.checkpoints import checkpoint_folder, last_whole_checkpoint
 from rl.experience import Experience, MicroBatch
-from rl.gathered import generation_mode, one_gpu
+from rl.gathered import generation_mode, one_gpu, summed
 from rl.grading import Grading
 from rl.group_sampler import GroupSampler
 from rl.grpo_config import DiffusionGRPOConfig
@@ -36,9 +35,11 @@ from rl.models.loading import LoadedModel
 from rl.objectives import Objective, Totals
 from rl.reference import Reference
 from rl.reward_calls import RewardCalls
-from rl.rollouts import Completions, write_completions
+from rl.rolling import Roller
+from rl.rollout_schemes import Independent, RolloutScheme
 from rl.samplers import Sampler
 from rl.scoring import Scorer
+from rl.updating import Updater, check_finite
 from rl.window_file import load_window, save_window, window_path
 
 Rows = Sequence[dict[str, Any]]
@@ -47,13 +48,15 @@ Rows = Sequence[dict[str, Any]]
 class DiffusionGRPOTrainer(Trainer):
     """Trains `loaded.model` on `rows` (dicts with `id`, `prompt` and the columns of the rewards).
 
-    frozen_reference: the reference policy when beta > 0 and the model has no adapter; by default
-        a copy of the model.
+    scheme: where completions come from; `sampler` is None if it does not write any.
+    frozen_reference: the reference policy when the objective uses one and the model has no
+        adapter; by default a copy of the model.
     """
 
     args: DiffusionGRPOConfig
     model_wrapped: Any
     loss_is_scaled_for_ga = True  # losses are divided by the totals of the whole optimizer step
+    _totals: Totals  # of the optimizer step
 
     def __init__(
         self,
@@ -61,18 +64,19 @@ class DiffusionGRPOTrainer(Trainer):
         loaded: LoadedModel,
         args: DiffusionGRPOConfig,
         rows: Rows,
-        sampler: Sampler,
+        sampler: Sampler | None,
         estimator: Estimator,
         objective: Objective,
         advantage: GroupAdvantage,
         rewards: RewardCalls,
+        scheme: RolloutScheme | None = None,
         frozen_reference: nn.Module | None = None,
         callbacks: list[Any] | None = None,
     ) -> None:
         self.loaded, self.rows, self.shape = loaded, rows, args.shape
         self.sampler, self.estimator, self.objective = sampler, estimator, objective
-        self.reference = Reference(loaded.model, frozen_reference) if objective.beta else None
-        self.passes = args.num_iterations if args.fresh_masks else 1  # plans per rollout
+        uses = objective.uses_reference
+        self.reference = Reference(loaded.model, frozen_reference) if uses else None
         self.collected = Metrics()
         self._micro_step, self._window = 0, list[Experience]()
         self._checkpoint: str | None = None  # to go on from, until the first batch
@@ -94,17 +98,42 @@ class DiffusionGRPOTrainer(Trainer):
             loaded,
             estimator,
             self.accelerator,
-            temperature=sampler.temperature or 1.0,
+            decoding=PLAIN if sampler is None else sampler.decoding(self.shape.length),
             batch_size=args.scoring_batch_size or args.per_device_train_batch_size,
         )
-        folder = Path(str(args.output_dir)) / "completions"
-        self.grading = Grading(
-            rewards,
-            advantage,
-            self.accelerator,
-            self.collected,
-            num_generations=self.shape.num_generations,
-            completions_folder=folder if args.log_completions else None,
+        self.grading = Grading(rewards, self.accelerator, self.collected)
+        if args.log_completions:
+            self.grading.log_to(Path(str(args.output_dir)) / "completions")
+        self.roller = self._new_roller(scheme or Independent(), advantage)
+        self.updater = self._new_updater()
+
+    def _new_roller(self, scheme: RolloutScheme, advantage: GroupAdvantage) -> Roller:
+        return Roller(
+            args=self.args,
+            loaded=self.loaded,
+            scheme=scheme,
+            sampler=self.sampler,
+            estimator=self.estimator,
+            objective=self.objective,
+            advantage=advantage,
+            grading=self.grading,
+            scorer=self.scorer,
+            reference=self.reference,
+            accelerator=self.accelerator,
+            metrics=self.collected,
+            denoiser=self.denoiser,
+        )
+
+    def _new_updater(self) -> Updater:
+        steps = self.shape.length if self.sampler is None else self.sampler.steps
+        return Updater(
+            args=self.args,
+            estimator=self.estimator,
+            objective=self.objective,
+            scorer=self.scorer,
+            accelerator=self.accelerator,
+            metrics=self.collected,
+            views=self.estimator.views(length=self.shape.length, steps=steps),
         )
 
     # --- data: windows of prompts, each repeated for the updates that reuse its rollouts
@@ -131,18 +160,23 @@ class DiffusionGRPOTrainer(Trainer):
         """Roll out at the start of a window; else take the next micro-batch of the buffer."""
         if self._checkpoint is not None:
             self._go_on_from(Path(self._checkpoint))
-        place = self._micro_step % self.shape.uses
+        place, together = self._micro_step % self.shape.uses, self.args.gradient_accumulation_steps
         if place == 0:
-            self._window = self._roll_out(inputs).split(self.shape.micro_batches)
+            experience = self.roller(inputs, self.model_wrapped, self.state)
+            self._window = experience.split(self.shape.micro_batches)
+        on_policy = place < together  # still in the first optimizer step
+        if place % together == 0:
+            step = [self._pass(i) for i in range(place, place + together)]
+            self._totals = self.updater.totals(step, self.model_wrapped, on_policy=on_policy)
+        experience, iteration = self._pass(place)
+        return MicroBatch(
+            experience=experience, iteration=iteration, on_policy=on_policy, totals=self._totals
+        )
+
+    def _pass(self, place: int) -> tuple[Experience, int]:
+        """A micro-batch of the window, and which pass over it this is."""
         iteration, part = divmod(place, self.shape.micro_batches)
-        together = self.args.gradient_accumulation_steps  # micro-batches of this optimizer step
-        first = place // together * together
-        step = [self._window[i % len(self._window)].scored for i in range(first, first + together)]
-        tokens, sequences = self._over_ranks(
-            torch.tensor([sum(int(x.sum()) for x in step), sum(map(len, step))])
-        ).tolist()
-        totals = Totals(tokens=tokens, sequences=int(sequences), length=self.shape.length)
-        return MicroBatch(experience=self._window[part], iteration=iteration, totals=totals)
+        return self._window[part], iteration
 
     def training_step(
         self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None
@@ -180,52 +214,6 @@ class DiffusionGRPOTrainer(Trainer):
             save_window(self._window, window_path(folder, self.accelerator.process_index))
         super()._save_checkpoint(model, trial)
 
-    # --- experience
-
-    def _roll_out(self, rows: Rows) -> Experience:
-        start = time.perf_counter()
-        numbers = [self.accelerator.process_index * len(rows) + i for i in range(len(rows))]
-        keys = [
-            (self.args.seed, row["id"], self.state.global_step, number % self.shape.num_generations)
-            for row, number in zip(rows, numbers, strict=True)
-        ]
-        written = self._write(rows, [stable_seed("rollout", *key) for key in keys])
-        rolled = time.perf_counter()
-        advantages = self.grading(rows, written, self.state)
-        rewarded = time.perf_counter()
-        plans = tuple(self._plan(written.sequences, keys, k) for k in range(self.passes))
-        experience = Experience(
-            sequences=written.sequences,
-            plans=plans,
-            old=self._old(written.sequences, plans),
-            ref=self._reference(written.sequences, plans),
-            scored=self.estimator.scored(written.sequences),
-            advantages=advantages,
-        )
-        self.collected.add("time/rollout", rolled - start)
-        self.collected.add("time/reward", rewarded - rolled)
-        self.collected.add("time/score", time.perf_counter() - rewarded)
-        return experience
-
-    def _write(self, rows: Rows, seeds: Sequence[int]) -> Completions:
-        args = self.args
-        with self.denoiser() as denoiser:
-            written = write_completions(
-                denoiser,
-                self.sampler,
-                self.loaded.tokenizer,
-                rows,
-                length=self.shape.length,
-                seeds=seeds,
-                stop_ids=self.loaded.stop_ids,
-                pad_id=self.loaded.pad_id,
-                device=self.accelerator.device,
-                batch_size=args.rollout_batch_size,
-            )
-        self.collected.add_all("rollout/nfe", written.nfe)
-        self.collected.add_all("completions/length", written.lengths)
-        return written
-
     @contextmanager
     def denoiser(self) -> Iterator[ModelDenoiser]:
         """The current policy, ready to write; every rank must enter and leave together."""
@@ -236,26 +224,6 @@ class DiffusionGRPOTrainer(Trainer):
         ):
             yield self.scorer.denoiser(model, batch_size=None, gathered=whole)
 
-    def _plan(
-        self, sequences: Sequences, keys: Sequence[tuple[Any, ...]], iteration: int
-    ) -> MaskPlan:
-        random = RowRandom(
-            rows=[stable_seed("plan", iteration, *key) for key in keys],
-            groups=[stable_seed("plan", iteration, *key[:-1]) for key in keys],
-        )
-        return self.estimator.plan(sequences, random)
-
-    def _old(self, sequences: Sequences, plans: Sequence[MaskPlan]) -> tuple[Estimate, ...]:
-        if self.args.rollout_is_on_policy:
-            return ()
-        return self.scorer.estimate_all(self.model_wrapped, sequences, plans)
-
-    def _reference(self, sequences: Sequences, plans: Sequence[MaskPlan]) -> tuple[Estimate, ...]:
-        if self.reference is None:
-            return ()
-        with self.reference.active(self.model_wrapped, self.accelerator) as model:
-            return self.scorer.estimate_all(model, sequences, plans)
-
     # --- loss
 
     def compute_loss(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -265,36 +233,22 @@ class DiffusionGRPOTrainer(Trainer):
         return_outputs: bool = False,
         num_items_in_batch: Any = None,
     ) -> Tensor:
-        experience, counts = inputs.experience, True
-        if self.args.skip_zero_advantage:
-            experience = experience.contributing()
-            counts = bool(experience.advantages.any())  # else a row stands in for none
-        k = inputs.iteration % self.passes
-        new = self.scorer.estimate(model, experience.sequences, experience.plans[k])
-        out = self.objective(
-            new,
-            experience.old[k] if experience.old else new.detach(),
-            experience.ref[k] if experience.ref else None,
-            experience.advantages,
-            experience.scored,
-            inputs.totals,
-        )
-        for name, (total, count) in out.metrics.items():
-            self.collected.add_sum(name, total * counts, count * counts)
-        # DDP and DeepSpeed average over ranks
-        return out.loss * self.accelerator.num_processes * counts
+        return self.updater.loss(model, inputs, self.state.global_step)
+
+    def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> Any:
+        """Before the optimizer's step, so that a diverged run leaves its weights whole."""
+        norm: Any = super()._get_grad_norm(model, grad_norm=grad_norm)
+        if not self.args.fp16:  # there, a step that overflows is passed over
+            check_finite("gradient norm", float(norm), self.state.global_step)
+        return norm
 
     # --- logging
-
-    def _over_ranks(self, numbers: Tensor) -> Tensor:
-        summed: Any = self.accelerator.reduce(numbers.double().to(self.accelerator.device), "sum")
-        return summed.cpu()
 
     def log_now(self, logs: dict[str, float]) -> None:
         """These numbers alone, without the means collected since the last log."""
         super().log(logs)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        logs.update(self.collected.take(self._over_ranks))
+        logs.update(self.collected.take(partial(summed, self.accelerator)))
         super().log(logs, start_time)
         self.grading.write_log(self.state.global_step)

@@ -65,9 +65,10 @@ def test_a_batch_without_any_grade_gets_zero() -> None:
 
 @pytest.mark.parametrize("scale", ["none", "group", "batch"])
 @pytest.mark.parametrize("baseline", ["mean", "leave_one_out"])
-def test_equal_rewards_give_exactly_zero(baseline: str, scale: str) -> None:
+@pytest.mark.parametrize("weighting", ["linear", "softmax"])
+def test_equal_rewards_give_exactly_zero(baseline: Any, scale: Any, weighting: Any) -> None:
     """Exactly: rows with advantage 0 are left out of the update. A fp32 mean of 0.1s is not 0.1."""
-    advantage: Any = GroupAdvantage(baseline=baseline, scale=scale)  # pyright: ignore[reportArgumentType]
+    advantage = GroupAdvantage(baseline=baseline, scale=scale, weighting=weighting)
     for size in range(1, 17):
         for value in torch.linspace(0.1, 2.9, 13):
             ended = torch.cat([value.expand(size), torch.full((size,), NAN)])
@@ -95,3 +96,53 @@ def test_rewards_that_are_not_whole_groups_are_refused() -> None:
 def test_a_negative_scale_out_of_range_is_refused(scale: float) -> None:
     with pytest.raises(ValueError, match=r"use 0 \(ignore bad completions\) to 1"):
         GroupAdvantage(negative_scale=scale)
+
+
+# --- wd1
+
+
+def softmax(values: list[float]) -> list[float]:
+    weights = [math.exp(x) for x in values]
+    return [x / sum(weights) for x in weights]
+
+
+@pytest.mark.parametrize("psi", [1.0, 0.25])
+def test_softmax_weights_are_per_group(psi: float) -> None:
+    """Centred rewards of two groups: -1, 1, 1, -1 and 0, 2, 0, -2."""
+    found = advantages(REWARDS, scale="none", weighting="softmax", softmax_temperature=psi)
+    expected = []
+    for group in ([-1, 1, 1, -1], [0, 2, 0, -2]):
+        up, down = softmax([x / psi for x in group]), softmax([-x / psi for x in group])
+        expected += [a - b for a, b in zip(up, down, strict=True)]
+    assert found == close(expected)
+
+
+def test_ungraded_completions_have_no_softmax_weight() -> None:
+    """Graded 1 and 3: centred -1 and 1; the other groups have one grade, or none."""
+    rewards = [NAN, 1.0, 3.0, NAN, NAN, 5.0, NAN, NAN, NAN, NAN, NAN, NAN]
+    up = softmax([-1.0, 1.0])
+    expected = [0, up[0] - up[1], up[1] - up[0], 0] + [0] * 8
+    assert advantages(rewards, scale="none", weighting="softmax") == close(expected)
+
+
+def test_softmax_weights_come_before_the_negative_scale_and_after_the_others() -> None:
+    settings = {"baseline": "leave_one_out", "scale": "batch"}
+    plain = advantages(REWARDS, **settings)
+    found = advantages(REWARDS, **settings, weighting="softmax", negative_scale=0.5)
+    for i in (0, 4):
+        up, down = softmax(plain[i : i + 4]), softmax([-x for x in plain[i : i + 4]])
+        weights = [a - b for a, b in zip(up, down, strict=True)]
+        assert found[i : i + 4] == close([w / 2 if w < 0 else w for w in weights])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"softmax_temperature": 0.0, "weighting": "softmax"}, "is 0.0; it must be positive"),
+        ({"softmax_temperature": NAN, "weighting": "softmax"}, "is nan; it must be positive"),
+        ({"softmax_temperature": 0.5}, "is 0.5, but weighting is 'linear'; it belongs to"),
+    ],
+)
+def test_a_softmax_temperature_out_of_place_is_refused(settings: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        GroupAdvantage(**settings)

@@ -1,5 +1,7 @@
 """Cutting a rollout into micro-batches keeps everything about a row together."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -33,6 +35,7 @@ def experience(advantages: list[float]) -> Experience:
         ref=(),
         scored=spread(row % 2 == 0, L),
         advantages=torch.tensor(advantages),
+        groups=row // 2,
     )
 
 
@@ -72,3 +75,12 @@ def test_one_row_stays_if_none_contributes() -> None:
     part = experience([0.0, 0.0]).contributing()
     assert_holds(part, [0])
     assert part.advantages.tolist() == [0.0]
+
+
+def test_a_row_contributes_with_any_token_or_with_its_group() -> None:
+    part = experience([0.0] * 6)
+    per_token = torch.zeros(6, 3)
+    per_token[3, 1] = -1.0
+    part = replace(part, advantages=per_token)
+    assert_holds(part.contributing(), [3])
+    assert_holds(part.contributing(whole_groups=True), [2, 3])

@@ -7,10 +7,11 @@ from typing import Any
 from unittest.mock import create_autospec
 
 import pytest
+import torch
 from accelerate import Accelerator
 from transformers import TrainingArguments
 
-from rl.gathered import in_step, one_gpu
+from rl.gathered import backwards_in_step, in_step, one_gpu
 
 
 def test_several_visible_gpus_do_not_mean_data_parallel(
@@ -46,3 +47,15 @@ def accelerator(*, zero_stage: int | None = None, fsdp2: bool = False) -> Any:
 )
 def test_who_must_stay_in_step(strategy: dict[str, Any], gathered: bool, expected: bool) -> None:
     assert (in_step(accelerator(**strategy), gathered=gathered) is not None) == expected
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [({}, 3), ({"zero_stage": 1}, 5), ({"zero_stage": 2}, 5), ({"fsdp2": True}, 5)],
+)
+def test_who_must_run_equally_many_backward_passes(strategy: dict[str, Any], expected: int) -> None:
+    """Where each of them exchanges gradients; another rank has 5."""
+    fake = accelerator(**strategy)
+    fake.device = torch.device("cpu")
+    fake.gather.side_effect = lambda mine: torch.cat([mine, torch.tensor([5])])
+    assert backwards_in_step(fake, 3) == expected

@@ -1,9 +1,12 @@
 """Values by hand, and what each estimator's gradient is a gradient of, by enumeration."""
 
+import math
+
 import pytest
 import torch
 from torch import Tensor
 
+from rl.exponential import finite_exp
 from rl.kl import kl_divergence
 
 REF = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64).log()
@@ -64,3 +67,20 @@ def test_k2_follows_the_reverse_and_k3_the_forward_divergence(kind, reverse: boo
     found = expected_gradient(kind)
     torch.testing.assert_close(found, gradient_of_divergence(reverse=reverse), rtol=0, atol=1e-12)
     assert (found - gradient_of_divergence(reverse=not reverse)).abs().max() > 0.01
+
+
+def test_extreme_differences_keep_a_finite_gradient_with_the_right_sign() -> None:
+    """exp overflows float32 at 88; beyond 20 it goes on as its tangent."""
+    d = torch.tensor([-500.0, -21.0, 500.0], requires_grad=True)
+    k3 = kl_divergence(d, torch.zeros_like(d), "k3")
+    (gradient,) = torch.autograd.grad(k3.sum(), d)
+    top = math.exp(20)
+    torch.testing.assert_close(k3, torch.tensor([481 * top, 2 * top, 499.0]), rtol=1e-6, atol=0)
+    torch.testing.assert_close(gradient, torch.tensor([-top, -top, 1.0]), rtol=1e-6, atol=0)
+
+
+def test_the_exponential_is_exact_up_to_its_ceiling() -> None:
+    x = torch.tensor([-math.inf, -3.0, 0.0, 19.9, 20.0, 20.5, 120.0], dtype=torch.float64)
+    tangent = [1.5 * math.exp(20), 101 * math.exp(20)]
+    expected = torch.cat([x[:5].exp(), torch.tensor(tangent, dtype=x.dtype)])
+    torch.testing.assert_close(finite_exp(x), expected, rtol=1e-12, atol=0)

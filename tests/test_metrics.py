@@ -1,9 +1,10 @@
 """Means over micro-batches and ranks."""
 
+import pytest
 import torch
 from torch import Tensor
 
-from rl.metrics import Metrics
+from rl.metrics import Metrics, Sums, correlation, effective_share, std
 
 
 def alone(sums: Tensor) -> Tensor:
@@ -51,3 +52,29 @@ def test_totals_are_sums_so_far() -> None:
     metrics = filled()
     assert metrics.total("time", "nfe") == 6 + 24
     assert metrics.take(alone)["time"] == 3.0
+
+
+def test_formulas_are_applied_to_sums_over_everything() -> None:
+    """Deviation of 1, 2 and 6 (of which another rank has the last): sqrt(41/3 - 9)."""
+    here, there = Metrics(), Metrics()
+    here.add_sums("spread", Sums(torch.tensor([2.0, 3.0, 5.0]), std))
+    here.add("time", 2.0)
+    there.add_sums("spread", Sums(torch.tensor([1.0, 6.0, 36.0]), std))
+    there.add("time", 4.0)
+    sent: list[Tensor] = []
+    there.take(lambda sums: sent.append(sums) or sums)
+    found = here.take(lambda sums: sums + sent[0])
+    assert found == {"spread": pytest.approx((14 / 3) ** 0.5), "time": 3.0}
+
+
+def test_formulas_of_nothing_have_no_value() -> None:
+    assert std(0.0, 0.0, 0.0) is None
+    assert correlation(*[0.0] * 6) is None
+    assert correlation(2.0, 2.0, 4.0, 2.0, 10.0, 4.0) is None  # x = 1, 1
+    assert effective_share(0.0, 0.0, 0.0) is None
+
+
+def test_correlation_has_a_sign() -> None:
+    """x = 0, 1, 2 and y = 3, 1, 0: covariance -3, sums of squares 2 and 14/3."""
+    found = correlation(3.0, 3.0, 4.0, 5.0, 10.0, 1.0)
+    assert found == pytest.approx(-3 / (2 * 14 / 3) ** 0.5)

@@ -86,6 +86,47 @@ def test_what_does_not_fit_together(here: Path, overrides: str) -> None:
     assert told == sentence if start == sentence else told.startswith(start)
 
 
+SPLIT = ["trainer.per_device_train_batch_size=2", "trainer.gradient_accumulation_steps=4"]
+
+
+@pytest.mark.usefixtures("here")
+def test_a_loss_over_groups_needs_them_in_one_micro_batch() -> None:
+    check_recipe(load(*SPLIT))
+    assert problems(load(*SPLIT, "objective={name: preference}")) == (
+        "R.yaml: trainer.per_device_train_batch_size: 2 completions are not whole groups of "
+        "num_generations 4, which objective preference compares within a micro-batch; use a "
+        "multiple of 4",
+    )
+    check_recipe(load("objective={name: preference}"))
+
+
+@pytest.mark.usefixtures("here")
+def test_weights_of_completions_need_one_text_of_each() -> None:
+    intermediate = "rollout={name: intermediate, kept: 3}"
+    assert problems(load("objective={name: weighted}", intermediate)) == (
+        "R.yaml: objective: weighted weighs the completions of a prompt against each other, but "
+        "rollout intermediate learns from 3 texts of each; use another rollout or objective",
+    )
+    check_recipe(load("objective={name: weighted}"))
+
+
+@pytest.mark.usefixtures("here")
+def test_a_backward_mode_that_would_not_be_exact_is_refused() -> None:
+    """d1's KL of type k3 depends on the current log-probs; without it, all updates are first."""
+    (told,) = problems(load("trainer.backward=linear"))
+    assert told.startswith("R.yaml: trainer.backward: linear is not exact here, because")
+    first = ["trainer.backward=linear", "objective.beta=0", "trainer.num_iterations=1"]
+    check_recipe(load(*first))
+    (told,) = problems(
+        load("trainer.backward=linear", "objective.beta=0", "trainer.num_iterations=2")
+    )
+    assert "linear is not exact here" in told
+    (told,) = problems(load("trainer.backward=replay", "trainer.disable_dropout=false"))
+    assert told.startswith("R.yaml: trainer.backward: replay scores every view twice")
+    with pytest.raises(RecipeError, match=r"trainer\.backward"):
+        load("trainer.backward=twice")
+
+
 @pytest.mark.usefixtures("here")
 def test_hub_ids_are_left_to_the_hub() -> None:
     check_recipe(load("model.config=null", "model.path=GSAI-ML/LLaDA-8B-Instruct"))

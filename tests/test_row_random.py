@@ -70,3 +70,19 @@ def test_without_groups_every_row_is_its_own() -> None:
 def test_numbers_of_seeds_must_agree() -> None:
     with pytest.raises(ValueError, match="2 row seeds but 3 group seeds"):
         RowRandom([1, 2], [1, 1, 1])
+
+
+def test_rollout_numbers_are_shared_by_the_passes_and_by_no_other_draw() -> None:
+    first, second = (
+        RowRandom([10 + k, 20 + k], rollouts=[7, 8], pass_index=k, passes=2) for k in (0, 1)
+    )
+    assert torch.equal(first.per_rollout(5), second.per_rollout(5))
+    assert not torch.equal(first.per_row(5), second.per_row(5))
+    alone = RowRandom([7])  # a row is its own rollout, but its numbers are others
+    assert not torch.equal(alone.per_rollout(5), alone.per_row(5))
+
+
+def test_a_pass_is_one_of_so_many() -> None:
+    assert (RowRandom([1]).pass_index, RowRandom([1]).passes) == (0, 1)
+    with pytest.raises(AssertionError, match="pass 2 of 2"):
+        RowRandom([1], pass_index=2, passes=2)

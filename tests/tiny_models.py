@@ -8,14 +8,13 @@ import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import BertConfig, LlamaConfig, RobertaPreLayerNormConfig
 
-from estimators import MaskPlan, Reduce, RowRandom, Sequences
+from estimators import Reduce, RowRandom, Sequences
 from rl.models.bert import BERT
 from rl.models.denoiser import ModelDenoiser
 from rl.models.fresh import new_model
@@ -67,6 +66,9 @@ class TinyDenoiser(nn.Module):
     def evaluating(self) -> Iterator[None]:
         with torch.no_grad():
             yield
+
+    def equalize(self, count: int) -> int:
+        return count
 
 
 SIZES: dict[str, Any] = {
@@ -134,14 +136,6 @@ def pad_left(seqs: Sequences, width: int) -> Sequences:
         prompt_ids=nn.functional.pad(seqs.prompt_ids, (width, 0)),
         prompt_mask=nn.functional.pad(seqs.prompt_mask, (width, 0)),
     )
-
-
-def exact(plan: MaskPlan) -> MaskPlan:
-    """Weights in float64. They are fractions of small integers, which undoes fp32's rounding."""
-    flat = [float(Fraction(w).limit_denominator(1000)) for w in plan.weight.flatten().tolist()]
-    weight = torch.tensor(flat, dtype=torch.float64).view(plan.weight.shape)
-    torch.testing.assert_close(weight.float(), plan.weight, rtol=2e-7, atol=0)
-    return replace(plan, weight=weight)
 
 
 def random_rows(*seeds: int, groups: Sequence[int] | None = None) -> RowRandom:

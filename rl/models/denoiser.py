@@ -63,13 +63,13 @@ class ModelDenoiser:
             ids.masked_fill(~attention, -1), dim=0, return_inverse=True
         )
         index = member_N[index // S] * S + index % S
-        limit = self.rows_per_forward or len(distinct_US)
+        limit = self.rows_per_forward or max(1, len(distinct_US))
         parts: list[tuple[Tensor, ...]] = []
         order: list[Tensor] = []
         for lo in range(0, self.equalize(-(-len(distinct_US) // limit)) * limit, limit):
             rows_US = distinct_US[lo : lo + limit]
             if len(rows_US) == 0:  # other ranks still have rows: run one and ask it for nothing
-                rows_US = distinct_US[:1]
+                rows_US = ids.new_full((1, S), self.mask_id)
             entries = ((index >= lo * S) & (index < (lo + limit) * S)).nonzero()[:, 0]
             parts.append(self._forward(rows_US, index[entries] - lo * S, entries, reduce))
             order.append(entries)
@@ -113,7 +113,8 @@ class ModelDenoiser:
         """Run rows without duplicates; -1 marks padding. `names` are the caller's entry numbers."""
         attention = ids.ne(-1)
         self.forwards += len(ids)
-        positions, chunks, order = self._chunks(index, names)
+        whole = ids.shape[1] if getattr(reduce, "whole_views", False) else None
+        positions, chunks, order = self._chunks(index, names, whole)
         forbidden = torch.tensor(self.forbidden, dtype=torch.long, device=ids.device)
         kept = self.model(
             input_ids=ids.clamp(min=0),
@@ -127,20 +128,29 @@ class ModelDenoiser:
         return tuple(x[back] for x in kept)
 
     def _chunks(
-        self, index: Tensor, names: Tensor
+        self, index: Tensor, names: Tensor, whole: int | None
     ) -> tuple[Tensor, list[tuple[slice, Tensor, Tensor]], Tensor]:
-        """Distinct positions, the chunks that cover them, and the entries in chunk order."""
+        """Distinct positions, the chunks that cover them, and the entries in chunk order.
+
+        whole: length of a row of ids whose positions may not be parted; None: all may be.
+        """
         positions, place_K = torch.unique(index, return_inverse=True)
         if len(positions) == 0:
             positions = index.new_zeros(1)
         size = max(1, LOGITS_PER_CHUNK // self.vocab_size)
+        if whole is None:
+            ends = [*range(size, len(positions), size), len(positions)]
+        else:
+            ends = _whole_ends(positions // whole, size)
         chunks: list[tuple[slice, Tensor, Tensor]] = []
         order: list[Tensor] = []
-        for lo in range(0, self.equalize(-(-len(positions) // size)) * size, size):
-            where = slice(lo, lo + size) if lo < len(positions) else slice(0, 1)
-            inside = ((place_K >= lo) & (place_K < lo + size)).nonzero()[:, 0]
+        lo = 0
+        for hi in ends + ends[-1:] * (self.equalize(len(ends)) - len(ends)):
+            where = slice(lo, hi) if lo < hi else slice(0, 1)
+            inside = ((place_K >= lo) & (place_K < hi)).nonzero()[:, 0]
             chunks.append((where, names[inside], place_K[inside] - lo))
             order.append(inside)
+            lo = hi
         return positions, chunks, torch.cat(order)
 
     def _mask(self, attention: Bool[Tensor, "N S"]) -> Bool[Tensor, "N 1 S S"] | None:
@@ -149,6 +159,19 @@ class ModelDenoiser:
             return None
         N, S = attention.shape
         return attention[:, None, None, :].expand(N, 1, S, S)
+
+
+def _whole_ends(row: Int[Tensor, " P"], size: int) -> list[int]:
+    """Ends of chunks of at most `size` positions, or of one row where a row has more."""
+    counts: list[int] = torch.unique_consecutive(row, return_counts=True)[1].tolist()
+    ends = [0]
+    start = 0
+    for count in counts:
+        if ends[-1] > start and ends[-1] + count - start > size:
+            start = ends[-1]
+            ends.append(start)
+        ends[-1] += count
+    return ends
 
 
 def switch_off_dropout(model: nn.Module) -> None:

@@ -1,105 +1,106 @@
-"""The clipped surrogate of PPO and GRPO.
+"""The clipped surrogate of PPO and GRPO, and its relatives.
 
-    per token   J_l = min(r_l A, clip(r_l, 1 - epsilon, 1 + epsilon_high) A) - beta KL_l
-    level "token"       r_l = exp(new_l - old_l)                           GRPO, d1, UniGRPO
-    level "sequence"    r_l = exp(sum_l (new_l - old_l) / n)  for all l    GSPO, ESPO
+    J_u = min(r_u A, clip(r_u, 1 - epsilon, 1 + epsilon_high) A)     clip "ppo"
+    J_u = clip(r_u, 1 - epsilon, 1 + epsilon_high) A                 clip "unconditional"
+    J_u = [clip(r_u, 1 - epsilon, 1 + epsilon_high)] A log p_u       clip "cispo"; [] is detached
 
-n is the number of scored tokens of the completion (not of tokens this plan happened to mask).
-KL_l is per token at either level, of the tokens that the plan scored: `level` is that of the ratio.
+    level "token"       r_u = exp(new_u - old_u), one per term       GRPO, d1, UniGRPO
+    level "step"        the product over the terms of one view       EGSPO
+    level "sequence"    r = exp((new - old) / c), and c J            GSPO, ESPO, GDPO
 
-Aggregation of -J over the optimizer step (B sequences, L = max_completion_length):
+c is the number of scored tokens ("scored"; not of tokens that this plan happened to mask), L
+("canvas") or 1 ("none"). With the factor c, the gradient at ratio 1 is A times that of the
+log-prob at every level. GSPO is c = n with sequence_mean, ESPO c = L with constant, GDPO c = 1
+with sequence_mean; a sequence_sum with c = 1 has no normalisation at all.
 
-    token_mean      sum_bl / sum_b n_b            DAPO
-    sequence_mean   1/B sum_b (sum_l / n_b)       GRPO
-    constant        sum_bl / (B L)                Dr. GRPO
+`epsilon_choice` gives the choices of positions a clip, and at the levels of steps and sequences a
+ratio, of their own (Mask-Aware Policy Gradients); c then counts choices.
 
-Papers    GRPO, arXiv:2402.03300; DAPO, arXiv:2503.14476; Dr. GRPO, arXiv:2503.20783;
-          GSPO, arXiv:2507.18071; ESPO, arXiv:2512.03759
+min(r A, clip(r) A) is clipped from above where A >= 0 and from below where A < 0. There the
+published form has no upper bound, and a stray ratio of a bad completion decides the whole step.
 
-Shapes: B rows, L completion tokens.
+Papers    GRPO, arXiv:2402.03300; GSPO, arXiv:2507.18071; ESPO, arXiv:2512.03759; GDPO,
+          arXiv:2510.08554; EGSPO, arXiv:2603.12554; CISPO, arXiv:2506.13585; unconditional:
+          StableDRL, arXiv:2603.06743; Mask-Aware Policy Gradients, arXiv:2607.15200
+
+Shapes: B rows, U units (terms, steps or sequences).
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor
 
-from estimators import Estimate
-from rl.kl import Kl, kl_divergence
+from rl.exponential import finite_exp
 
-from .base import Objective, ObjectiveOutput, Totals
+from .base import Metrics, Objective
+from .comparison import Comparison, Level, Size, Totals
 
 
 @dataclass(frozen=True, kw_only=True)
 class Clipped(Objective):
-    level: Literal["token", "sequence"] = "token"
+    summary = "ratios to the old policy, of tokens, steps or sequences, clipped (GRPO, GSPO, CISPO)"
+    paper = "GRPO, arXiv:2402.03300; GSPO, arXiv:2507.18071; ESPO, arXiv:2512.03759"
+    linear_when = "on_policy"
+
+    level: Level = "token"
+    normalize_ratio: Size = "scored"
+    clip: Literal["ppo", "unconditional", "cispo"] = "ppo"
     epsilon: float = 0.2
     epsilon_high: float | None = None  # None: the same as epsilon
-    kl: Kl = "k3"
-    aggregation: Literal["token_mean", "sequence_mean", "constant"] = "token_mean"
+    epsilon_choice: float | None = None  # None: choices are clipped as, and with, the tokens
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 < self.epsilon <= 1:
             raise ValueError(f"epsilon is {self.epsilon}; it must be in (0, 1]")
         if self.epsilon_high is not None and self.epsilon_high <= 0:
             raise ValueError(f"epsilon_high is {self.epsilon_high}; it must be positive or null")
-        if self.beta < 0:
-            raise ValueError(f"beta is {self.beta}; use 0 for no KL term, or a positive weight")
+        if self.epsilon_choice is not None and not 0 < self.epsilon_choice <= 1:
+            raise ValueError(
+                f"epsilon_choice is {self.epsilon_choice}; it must be in (0, 1] or null"
+            )
+        if self.normalize_ratio != "scored" and self.level != "sequence":
+            raise ValueError(
+                f"normalize_ratio is {self.normalize_ratio!r}, but only ratios of sequences are "
+                f"normalised; set level to sequence, or leave normalize_ratio out"
+            )
 
-    def __call__(
-        self,
-        new: Estimate,
-        old: Estimate,
-        ref: Estimate | None,
-        advantages: Float[Tensor, " B"],
-        scored: Bool[Tensor, "B L"],
-        totals: Totals,
-    ) -> ObjectiveOutput:
-        length_B1 = scored.sum(-1, keepdim=True).clamp(min=1)
-        log_ratio_BL = new.token_logp - old.token_logp
-        mask_BL = new.token_mask
-        if self.level == "sequence":
-            log_ratio_BL = (log_ratio_BL.sum(-1, keepdim=True) / length_B1).expand_as(log_ratio_BL)
-            mask_BL = scored
-        ratio_BL = log_ratio_BL.exp()
+    def surrogate(self, c: Comparison, totals: Totals) -> tuple[Tensor, Metrics]:
         high = self.epsilon if self.epsilon_high is None else self.epsilon_high
-        advantage_B1 = advantages[:, None]
-        free_BL = ratio_BL * advantage_B1
-        held_BL = ratio_BL.clamp(1 - self.epsilon, 1 + high) * advantage_B1
-        loss_BL = -torch.minimum(free_BL, held_BL) * mask_BL
-        metrics = _ratio_metrics(ratio_BL.detach(), advantage_B1, mask_BL, self.epsilon, high)
-        if self.beta:
-            if ref is None:
-                raise ValueError(
-                    f"beta is {self.beta}, which needs an estimate of the reference policy"
-                )
-            kl_BL = kl_divergence(new.token_logp, ref.token_logp, self.kl) * new.token_mask
-            loss_BL = loss_BL + self.beta * kl_BL
-            metrics["kl"] = (kl_BL.detach().sum(), new.token_mask.sum())
-        return ObjectiveOutput(loss=self._aggregate(loss_BL, length_B1, totals), metrics=metrics)
+        if self.epsilon_choice is None:
+            gain_B, metrics = self._gain(c, self.epsilon, high)
+            return -self.mean(gain_B, c, totals), metrics
+        alone = {"new": replace(c.new, choice_logp=None), "old": replace(c.old, choice_logp=None)}
+        gain_B, metrics = self._gain(replace(c, **alone), self.epsilon, high)
+        other_B, others = self._gain(c.choices(), self.epsilon_choice, self.epsilon_choice)
+        metrics |= {f"choice_{name}": value for name, value in others.items()}
+        return -self.mean(gain_B + other_B, c, totals), metrics
 
-    def _aggregate(self, loss_BL: Tensor, length_B1: Tensor, totals: Totals) -> Tensor:
-        if self.aggregation == "token_mean":
-            return loss_BL.sum() / max(totals.tokens, 1.0)
-        if self.aggregation == "sequence_mean":
-            return (loss_BL / length_B1).sum() / totals.sequences
-        return loss_BL.sum() / (totals.sequences * totals.length)
-
-
-def _ratio_metrics(
-    ratio: Float[Tensor, "B L"],
-    advantage: Float[Tensor, "B 1"],
-    mask: Bool[Tensor, "B L"],
-    low: float,
-    high: float,
-) -> dict[str, tuple[Tensor, Tensor]]:
-    count = mask.sum()
-    clipped_low = (ratio < 1 - low) & (advantage < 0) & mask
-    clipped_high = (ratio > 1 + high) & (advantage > 0) & mask
-    return {
-        "ratio/mean": ((ratio * mask).sum(), count),
-        "clip_ratio/low": (clipped_low.sum(), count),
-        "clip_ratio/high": (clipped_high.sum(), count),
-    }
+    def _gain(self, c: Comparison, low: float, high: float) -> tuple[Tensor, Metrics]:
+        """Of each row; clipping log-ratios keeps infinities out of the backward pass."""
+        units = c.units(self.level, c.old)
+        size_B1 = c.size(self.normalize_ratio if self.level == "sequence" else "none")[:, None]
+        advantage = c.unit_advantages(self.level)
+        log_ratio = units.difference / size_B1
+        lowest, highest = math.log1p(-low) if low < 1 else -math.inf, math.log1p(high)
+        held = log_ratio.clamp(lowest, highest)
+        if self.clip == "ppo":
+            below, above = log_ratio.clamp(min=lowest), log_ratio.clamp(max=highest)
+            held = torch.where(advantage < 0, below, above)
+        ratio = finite_exp(held)
+        weight = units.weight * units.mask * size_B1
+        if self.clip == "cispo":
+            gain = ratio.detach() * units.logp / size_B1 * advantage * weight
+        else:
+            gain = ratio * advantage * weight
+        counts = advantage.ne(0) & units.mask
+        count = units.mask.sum()
+        metrics = {
+            "ratio/mean": ((finite_exp(log_ratio.detach()) * units.mask).sum(), count),
+            "clip_ratio/low": (((held > log_ratio) & counts).sum(), count),
+            "clip_ratio/high": (((held < log_ratio) & counts).sum(), count),
+        }
+        return gain.sum(-1), metrics

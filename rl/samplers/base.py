@@ -1,13 +1,14 @@
 """Iterative denoising: write a completion by committing tokens over a number of steps.
 
     canvas = [MASK]^L;  blocks from left to right;  in each step of a block
-        propose tokens at its masked positions, commit the n that the rule ranks first
+        propose tokens at its masked positions, commit those that the rule chooses
 
-A rule only ranks positions (see the files beside this one). Proposals are drawn by inverting the
-cumulative distribution at one uniform number per position, which every row draws from its own
-generator: the same row gives the same completion at any batch size, padding or rank.
+A rule only chooses positions (see the files beside this one). Every row draws its uniform numbers
+from its own generator, keeps its own place in the schedule and leaves the batch when it is done:
+it is completed the same at any batch size, padding or rank.
 
-Shapes: B rows, Q prompt tokens, L completion tokens, T steps, V vocabulary, K requested positions.
+Shapes: B rows, R rows still being written, Q prompt tokens, L completion tokens, W tokens of a
+block, T steps, P recorded steps.
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +21,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from estimators import Denoiser, RowRandom
+from estimators import Decoding, Denoiser, RowRandom
+
+from .draw import Draw
+from .rollout import Rollout
 
 
 @runtime_checkable
@@ -31,42 +35,52 @@ class RolloutDenoiser(Denoiser, Protocol):
         """No gradients and no dropout while the context lasts."""
         ...
 
-
-@dataclass(frozen=True, kw_only=True)
-class Rollout:
-    """Completions, and how they came about."""
-
-    completion_ids: Int[Tensor, "B L"]
-    step_map: Int[Tensor, "B L"]  # step that committed each token
-    logp: Float[Tensor, "B L"]  # of each token in that step, at the rollout temperature
-    nfe: Int[Tensor, " B"]  # forward passes that wrote the row
+    def equalize(self, count: int, /) -> int:
+        """The largest count of all ranks that must call the model equally often; else `count`."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """What a rule may look at: the masked positions of the current block."""
+    """What a rule may look at."""
 
-    logp: Float[Tensor, "B W"]  # T = 1 log-prob of the proposed token
-    peak: Float[Tensor, "B W"]  # T = 1 log-prob of the most likely token
-    noise: Float[Tensor, "B W"]  # U[0, 1), the row's own
-    place: Int[Tensor, " W"]  # position in the block
+    logp: Float[Tensor, "R L"]  # T = 1 log-prob of the proposed token
+    peak: Float[Tensor, "R L"]  # T = 1 log-prob of the most likely token
+    noise: Float[Tensor, "R L"]  # U[0, 1), the row's own
+    eligible: Bool[Tensor, "R L"]  # masked, in the current block
+    due: Int[Tensor, " R"]  # tokens that the schedule asks for now
+
+    def first(
+        self, rank: Float[Tensor, "R L"], count: Int[Tensor, " R"] | None = None
+    ) -> Int[Tensor, "R L"]:
+        """0, 1, ... at the `count` (or due) positions of highest rank, leftmost first; else -1."""
+        count = self.due if count is None else count
+        falling = rank.masked_fill(~self.eligible, -torch.inf)
+        place = falling.argsort(dim=-1, descending=True, stable=True).argsort(-1)
+        return torch.where(self.eligible & (place < count[:, None]), place, -1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampler(ABC):
-    """Settings of a decoder; subclasses rank positions.
+    """Settings of a decoder; subclasses choose positions.
 
     steps: denoising steps for the whole completion, shared evenly by the blocks.
     block_length: tokens per block; None is one block.
     temperature: of the proposals; 0 is greedy.
+    top_k: propose only the k most likely tokens; None: any.
+    top_p: of these, only the most likely ones that together reach this mass; None: any.
     """
 
     rule: ClassVar[str]
+    summary: ClassVar[str]  # what a step commits
+    paper: ClassVar[str]
     blind: ClassVar[bool] = False  # the rule does not look at the model's prediction
 
     steps: int
     block_length: int | None = None
     temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
 
     def __post_init__(self) -> None:
         if self.steps < 1:
@@ -79,17 +93,29 @@ class Sampler(ABC):
             raise ValueError(
                 f"temperature is {self.temperature}; it must be 0 (greedy) or positive"
             )
+        if self.top_k is not None and self.top_k < 1:
+            raise ValueError(f"top_k is {self.top_k}; use at least 1, or null for all tokens")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise ValueError(
+                f"top_p is {self.top_p}; use a mass above 0 and up to 1, or null for all tokens"
+            )
+
+    def decoding(self, length: int) -> Decoding:
+        """What the probability of a step depends on."""
+        return Decoding(
+            rule=self.rule,
+            temperature=self.temperature or 1.0,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            one_by_one=self.steps == length,
+        )
 
     @abstractmethod
-    def rank(self, proposal: Proposal) -> Float[Tensor, "B W"]:
-        """The higher, the sooner committed."""
+    def choose(self, proposal: Proposal) -> Int[Tensor, "R L"]:
+        """0, 1, ... at the positions to commit, in the order of choice; -1 elsewhere."""
 
     def validate(self, length: int) -> None:
         """Raise if `steps` and `block_length` do not fit a completion of `length` tokens."""
-        self._schedule(length)
-
-    def _schedule(self, length: int) -> list[tuple[int, int, int]]:
-        """(first position, last position + 1, tokens to commit) of every step."""
         width = self.block_length or length
         if length % width:
             raise ValueError(
@@ -102,9 +128,6 @@ class Sampler(ABC):
                 f"steps {self.steps} do not fit {blocks} blocks of {width} tokens; use a multiple "
                 f"of {blocks} from {blocks} to {length}"
             )
-        each, extra = divmod(width, self.steps // blocks)
-        commits = [each + (step < extra) for step in range(self.steps // blocks)]
-        return [(b * width, (b + 1) * width, n) for b in range(blocks) for n in commits]
 
     def __call__(
         self,
@@ -113,90 +136,118 @@ class Sampler(ABC):
         prompt_mask: Bool[Tensor, "B Q"],
         length: int,
         seeds: Sequence[int],
+        *,
+        start: Rollout | None = None,
+        stop_after: int | None = None,
+        record: Sequence[int] = (),
     ) -> Rollout:
-        """One completion of `length` tokens per row; `seeds` has one seed per row."""
-        schedule = self._schedule(length)
-        B, width = len(prompt_ids), self.block_length or length
-        # [B, T, 2, W]: token noise and rank noise of every step
-        noise = RowRandom(seeds).per_row(len(schedule), 2, width).to(prompt_ids.device)
-        canvas = prompt_ids.new_full((B, length), denoiser.mask_id)
-        step_map = torch.zeros_like(canvas)
-        logp = noise.new_zeros(B, length)
-        attention = torch.cat([prompt_mask, torch.ones_like(canvas, dtype=torch.bool)], dim=1)
+        """One completion of `length` tokens per row; `seeds` has one seed per row.
+
+        start: text to go on from: `Rollout.given(ids)`, or a rollout that was stopped.
+        stop_after: return when so many steps are done, counting those of `start`.
+        record: steps whose `predictions` of the whole completion are kept.
+        """
+        self.validate(length)
+        width = self.block_length or length
+        B, device = len(prompt_ids), prompt_ids.device
+        random = RowRandom(seeds)
+        noise_BT2W = random.per_row(self.steps, 2, width).to(device)  # of tokens, of ranks
+        beyond_BPL = random.per_row(len(record), length).to(device)  # of tokens outside the block
+        record_P = torch.tensor(list(record), dtype=torch.long, device=device)
+        if start is None:
+            start = Rollout.given(prompt_ids.new_full((B, length), -1))
+        canvas = replace(
+            start,
+            block_map=(torch.arange(length, device=device) // width).expand(B, length),
+            predictions=prompt_ids.new_full((B, len(record), length), -1),
+            prediction_logp=torch.zeros_like(beyond_BPL),
+        )
+        limit = self.steps if stop_after is None else stop_after
         with denoiser.evaluating():
-            for step, (lo, hi, commit) in enumerate(schedule):
-                ids = torch.cat([prompt_ids, canvas], dim=1)
-                block = slice(prompt_ids.shape[1] + lo, prompt_ids.shape[1] + hi)
-                chosen, token, token_logp = self._step(
-                    denoiser, ids, attention, block, commit, noise[:, step]
+            while True:
+                rows = (canvas.unwritten.any(-1) & (canvas.steps < limit)).nonzero()[:, 0]
+                if not denoiser.equalize(len(rows)):
+                    break
+                here = canvas.rows(rows)
+                noise_R2L = noise_BT2W[rows, here.steps].repeat(1, 1, length // width)
+                recorded_RP = here.steps[:, None] == record_P
+                here = self._step(
+                    denoiser,
+                    prompt_ids[rows],
+                    prompt_mask[rows],
+                    here,
+                    noise_R2L,
+                    beyond_BPL[rows],
+                    recorded_RP,
                 )
-                canvas[:, lo:hi] = torch.where(chosen, token, canvas[:, lo:hi])
-                logp[:, lo:hi] = torch.where(chosen, token_logp, logp[:, lo:hi])
-                step_map[:, lo:hi] = step_map[:, lo:hi].masked_fill(chosen, step)
-        nfe = torch.full((B,), len(schedule), device=prompt_ids.device)
-        return Rollout(completion_ids=canvas, step_map=step_map, logp=logp, nfe=nfe)
+                canvas = canvas.put(rows, here)
+        missed = canvas.predictions < 0  # the row was done before that step
+        return replace(
+            canvas,
+            predictions=torch.where(missed, canvas.completion_ids[:, None], canvas.predictions),
+            prediction_logp=torch.where(missed, canvas.logp[:, None], canvas.prediction_logp),
+        )
 
     def _step(
         self,
         denoiser: RolloutDenoiser,
-        ids: Int[Tensor, "B S"],
-        attention: Bool[Tensor, "B S"],
-        block: slice,
-        commit: int,
-        noise: Float[Tensor, "B 2 W"],
-    ) -> tuple[Bool[Tensor, "B W"], Int[Tensor, "B W"], Float[Tensor, "B W"]]:
-        """Positions to commit now, and the proposed tokens with their rollout log-probs."""
-        masked = asked = ids[:, block] == denoiser.mask_id
-        blank = noise.new_zeros(masked.shape)
-        place = torch.arange(masked.shape[1], device=ids.device)
-        view = Proposal(logp=blank, peak=blank, noise=noise[:, 1], place=place)
-        if self.blind:  # ask for the chosen positions only
-            asked = _first(self.rank(view), masked, commit)
-        row, column = asked.nonzero(as_tuple=True)
-        index = row * ids.shape[1] + block.start + column
-        draw = _Draw(self.temperature, noise[row, 0, column])
-        token, rollout_logp, logp, peak = (
-            x_K.new_zeros(masked.shape).index_put((row, column), x_K)
+        prompt_ids: Int[Tensor, "R Q"],
+        prompt_mask: Bool[Tensor, "R Q"],
+        here: Rollout,
+        noise: Float[Tensor, "R 2 L"],
+        beyond: Float[Tensor, "R P L"],
+        recorded: Bool[Tensor, "R P"],
+    ) -> Rollout:
+        """One step of each row."""
+        proposal = self._blank(here, noise[:, 1])
+        asked = self.choose(proposal) >= 0 if self.blind else proposal.eligible
+        asked = asked | (here.unwritten & recorded.any(-1, keepdim=True))
+        outside = (beyond * recorded[..., None]).sum(1)
+        row, place = asked.nonzero(as_tuple=True)
+        draw = Draw(
+            self.decoding(asked.shape[1]),
+            torch.where(proposal.eligible, noise[:, 0], outside)[row, place],
+            greedy=self.temperature == 0,
+        )
+        ids = torch.cat([prompt_ids, here.shown(denoiser.mask_id)], dim=1)
+        attention = torch.cat([prompt_mask, torch.ones_like(asked)], dim=1)
+        index = row * ids.shape[1] + prompt_ids.shape[1] + place
+        token, rollout_logp, logp, peak, entropy = (
+            x_K.new_zeros(asked.shape).index_put((row, place), x_K)
             for x_K in denoiser(ids, attention, index, draw)
         )
-        if not self.blind:
-            view = replace(view, logp=logp, peak=peak)
-        return _first(self.rank(view), masked, commit), token, rollout_logp
+        order = self.choose(proposal if self.blind else replace(proposal, logp=logp, peak=peak))
+        now = order >= 0
+        foreseen = torch.where(here.unwritten, token, here.completion_ids)
+        foreseen_logp = torch.where(here.unwritten, rollout_logp, here.logp)
+        return replace(
+            here,
+            completion_ids=torch.where(now, token, here.completion_ids),
+            step_map=torch.where(now, here.steps[:, None], here.step_map),
+            order_map=torch.where(now, order, here.order_map),
+            logp=torch.where(now, rollout_logp, here.logp),
+            entropy=torch.where(now, entropy, here.entropy),
+            nfe=here.nfe + 1,
+            predictions=torch.where(recorded[..., None], foreseen[:, None], here.predictions),
+            prediction_logp=torch.where(
+                recorded[..., None], foreseen_logp[:, None], here.prediction_logp
+            ),
+        )
 
-
-def _first(
-    rank: Float[Tensor, "B W"], allowed: Bool[Tensor, "B W"], count: int
-) -> Bool[Tensor, "B W"]:
-    """The `count` allowed positions of highest rank; ties go to the left."""
-    order = rank.masked_fill(~allowed, -torch.inf).argsort(dim=-1, descending=True, stable=True)
-    return torch.zeros_like(allowed).scatter(1, order[:, :count], True) & allowed
-
-
-class _Draw:
-    """Reduce logits to a token, its rollout log-prob, its log-prob at T = 1, and the peak's."""
-
-    def __init__(self, temperature: float, uniform: Float[Tensor, " K"]) -> None:
-        self.temperature = temperature
-        self.uniform = uniform.clamp(max=1 - 2**-40)
-
-    def __call__(self, logits: Tensor, entries: Tensor, row: Tensor) -> tuple[Tensor, ...]:
-        logp_CV = logits.log_softmax(-1)
-        peak = logp_CV.amax(-1)[row]
-        if self.temperature == 0:
-            token = logp_CV.argmax(-1)[row]
-            return token, torch.zeros_like(peak), logp_CV[row, token], peak
-        rollout_CV = logp_CV
-        if self.temperature != 1:
-            rollout_CV = (logits / self.temperature).log_softmax(-1)
-        token = self._invert(rollout_CV, entries, row)
-        return token, rollout_CV[row, token], logp_CV[row, token], peak
-
-    def _invert(self, logp_CV: Tensor, entries: Tensor, row: Tensor) -> Tensor:
-        """The token whose slice of the cumulative distribution holds the entry's uniform number."""
-        cumulative_CV = logp_CV.to(torch.float64, copy=True).exp_().cumsum_(-1)
-        tokens: list[Tensor] = []
-        for at in range(0, len(row), len(logp_CV)):  # several entries may share a row
-            here = cumulative_CV[row[at : at + len(logp_CV)]]
-            goal = self.uniform[entries[at : at + len(logp_CV)], None] * here[:, -1:]
-            tokens.append(torch.searchsorted(here, goal, right=True)[:, 0])
-        return torch.cat(tokens) if tokens else row
+    def _blank(self, here: Rollout, noise: Float[Tensor, "R L"]) -> Proposal:
+        """What a blind rule may look at."""
+        L = here.block_map.shape[1]
+        steps_per_block = self.steps * (self.block_length or L) // L
+        first_R1 = here.unwritten.int().argmax(-1, keepdim=True)
+        in_block = here.block_map == here.block_map.gather(1, first_R1)
+        eligible = here.unwritten & in_block
+        step_in_block = here.step_map.where(in_block & (here.step_map >= 0), here.steps[:, None])
+        taken = here.steps - step_in_block.amin(-1)
+        blank = torch.zeros_like(noise)
+        return Proposal(
+            logp=blank,
+            peak=blank,
+            noise=noise,
+            eligible=eligible,
+            due=-(-eligible.sum(-1) // (steps_per_block - taken)),
+        )

@@ -10,7 +10,7 @@ Source    the order of Dream's "maskgit_plus" (MaskGIT, arXiv:2202.04200) with t
 
 from dataclasses import dataclass
 
-from jaxtyping import Float
+from jaxtyping import Int
 from torch import Tensor
 
 from .base import Proposal, Sampler
@@ -19,6 +19,8 @@ from .base import Proposal, Sampler
 @dataclass(frozen=True, kw_only=True)
 class ConfidenceFirst(Sampler):
     rule = "confidence_first"
+    summary = "the positions of highest probability; tokens are drawn afterwards"
+    paper = "MaskGIT, arXiv:2202.04200, with the draw taken last"
 
-    def rank(self, proposal: Proposal) -> Float[Tensor, "B W"]:
-        return proposal.peak
+    def choose(self, proposal: Proposal) -> Int[Tensor, "R L"]:
+        return proposal.first(proposal.peak)

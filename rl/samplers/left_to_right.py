@@ -7,7 +7,8 @@ Source    JustGRPO, arXiv:2601.15165
 
 from dataclasses import dataclass
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from .base import Proposal, Sampler
@@ -16,7 +17,9 @@ from .base import Proposal, Sampler
 @dataclass(frozen=True, kw_only=True)
 class LeftToRight(Sampler):
     rule = "left_to_right"
+    summary = "positions in reading order"
+    paper = "JustGRPO, arXiv:2601.15165"
     blind = True
 
-    def rank(self, proposal: Proposal) -> Float[Tensor, "B W"]:
-        return -proposal.place.float().expand_as(proposal.noise)
+    def choose(self, proposal: Proposal) -> Int[Tensor, "R L"]:
+        return proposal.first(torch.zeros_like(proposal.noise))  # ties go to the left

@@ -4,12 +4,12 @@
 
 Source    LLaDA, arXiv:2502.09992, and its released generate.py
 Note      which positions are kept depends on the proposed tokens, so the product of the token
-          probabilities is not the probability of the step
+          probabilities is not the probability of the step; `estimators/choice.py` has the rest
 """
 
 from dataclasses import dataclass
 
-from jaxtyping import Float
+from jaxtyping import Int
 from torch import Tensor
 
 from .base import Proposal, Sampler
@@ -18,6 +18,8 @@ from .base import Proposal, Sampler
 @dataclass(frozen=True, kw_only=True)
 class LowConfidence(Sampler):
     rule = "low_confidence"
+    summary = "the proposals that the model finds most likely (LLaDA)"
+    paper = "LLaDA, arXiv:2502.09992"
 
-    def rank(self, proposal: Proposal) -> Float[Tensor, "B W"]:
-        return proposal.logp
+    def choose(self, proposal: Proposal) -> Int[Tensor, "R L"]:
+        return proposal.first(proposal.logp)

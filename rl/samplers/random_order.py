@@ -7,7 +7,7 @@ Source    LLaDA, arXiv:2502.09992 ("random remasking")
 
 from dataclasses import dataclass
 
-from jaxtyping import Float
+from jaxtyping import Int
 from torch import Tensor
 
 from .base import Proposal, Sampler
@@ -16,7 +16,9 @@ from .base import Proposal, Sampler
 @dataclass(frozen=True, kw_only=True)
 class RandomOrder(Sampler):
     rule = "random"
+    summary = "random positions"
+    paper = "LLaDA, arXiv:2502.09992"
     blind = True
 
-    def rank(self, proposal: Proposal) -> Float[Tensor, "B W"]:
-        return proposal.noise
+    def choose(self, proposal: Proposal) -> Int[Tensor, "R L"]:
+        return proposal.first(proposal.noise)

@@ -8,6 +8,8 @@ from rl.tasks.countdown import Countdown
 from rl.tasks.free_sudoku4 import FreeSudoku4
 from rl.tasks.gsm8k import Gsm8k
 from rl.tasks.math500 import Math500
+from rl.tasks.preference_labels import PreferenceLabels
+from rl.tasks.preference_pairs import PreferencePairs
 from rl.tasks.sudoku4 import Sudoku4
 
 TASKS: dict[str, type[Task]] = {
@@ -16,6 +18,8 @@ TASKS: dict[str, type[Task]] = {
     "countdown": Countdown,
     "gsm8k": Gsm8k,
     "math500": Math500,
+    "preference_pairs": PreferencePairs,
+    "preference_labels": PreferenceLabels,
 }
 
 __all__ = [
@@ -24,6 +28,8 @@ __all__ = [
     "FreeSudoku4",
     "Gsm8k",
     "Math500",
+    "PreferenceLabels",
+    "PreferencePairs",
     "Row",
     "Split",
     "Sudoku4",

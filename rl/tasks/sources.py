@@ -55,16 +55,19 @@ def check_path(task: str, path: str, expected: str) -> None:
 
 
 def read_split(
-    task: str, path: str, split: Split, *, key: str, config: str | None = None
+    task: str, path: str, split: Split, *, key: str | None, config: str | None = None
 ) -> list[Record]:
-    """The records of a split; `key` is the field that tells one problem from another."""
+    """The records of a split; `key` is the field that tells one problem from another.
+
+    Without one, the train file is not divided, and all of it is trained on.
+    """
     held = "test" if split == "test" else "train"
     place = Path(path).expanduser()
     if place.exists():
         records = list(_read_file(_file_of(task, place, held), held))
     else:
         records = list(_read_hub(path, held, config))
-    if split == "test":
+    if split == "test" or key is None:
         return records
     kept = split == "validation"
     return [r for r in records if (split_of(task, r.text(key)) == "validation") == kept]

@@ -44,7 +44,12 @@ trainer:
   learning_rate: 1.0e-3
   save_strategy: "no"
 """
-LORA = "model.lora={r: 4, alpha: 8}"
+# views are steps: 4 at most on one rank in the first rollout, and 5 on the other
+STEPS = [
+    "sampler={name: threshold, steps: 8, threshold: 0.03}",
+    "estimator={name: trajectory, segments: null}",
+]
+CASES = {"full": [], "lora": ["model.lora={r: 4, alpha: 8}", *STEPS]}
 # several forwards and recomputed layers in one backward pass
 SPLIT = ["trainer.gradient_checkpointing=true", "trainer.scoring_batch_size=3"]
 
@@ -62,10 +67,10 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module", params=["full", "lora"])
+@pytest.fixture(scope="module", params=CASES)
 def case(request: pytest.FixtureRequest, recipe: Path, tmp_path_factory: Any) -> Any:
-    """A way of fine-tuning, with what plain DDP makes of it."""
-    overrides = [LORA] if request.param == "lora" else []
+    """A way of fine-tuning, with what plain DDP makes of it, view by view."""
+    overrides = CASES[request.param]
     folder = tmp_path_factory.mktemp(request.param)
     return overrides, launch("ddp", folder, recipe, *overrides)
 
@@ -83,10 +88,12 @@ def test_losses_equal_ddp(strategy: str, case: Any, recipe: Path, tmp_path: Path
 
 
 def test_two_processes_equal_one(case: Any, recipe: Path, tmp_path: Path) -> None:
+    """Which runs all views in one graph."""
     overrides, expected = case
     one = launch(
-        "cpu", tmp_path, recipe, *overrides, "trainer.per_device_train_batch_size=8", processes=1
-    )
+        "cpu", tmp_path, recipe, *overrides, "trainer.per_device_train_batch_size=8",
+        "trainer.backward=joint", processes=1,
+    )  # fmt: skip
     for a, b in zip(one, expected, strict=True):
         assert a["loss"] == pytest.approx(b["loss"], abs=1e-5)
         assert a["grad_norm"] == pytest.approx(b["grad_norm"], rel=1e-4)

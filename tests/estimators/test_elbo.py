@@ -7,57 +7,83 @@ import pytest
 import torch
 from torch import Tensor
 
-from estimators import Elbo, RowRandom, Sequences, score
-from tests.tiny_models import TinyDenoiser, exact, order_logps, random_rows, sequences, token_logps
+from estimators import Elbo, score
+from tests.estimators.every_draw import (
+    assert_same,
+    bernoulli_cases,
+    count_cases,
+    elbo,
+    expectation,
+    weighted_sets,
+)
+from tests.tiny_models import TinyDenoiser, order_logps, random_rows, sequences, token_logps
 
 COMPLETION = [1, 2, 1, 0]  # EOS last: four scored tokens
 SHORT = [2, 0, 1, 2]  # two scored tokens, two after EOS
 
 
-class Scripted(RowRandom):
-    """Row i draws the numbers that make `plan` choose k and the masked set of `cases[i]`."""
-
-    def __init__(self, cases: list[tuple[int, ...]], scored: int, *, lowest_k: int) -> None:
-        super().__init__([0] * len(cases))
-        self.cases, self.scored, self.lowest_k = cases, scored, lowest_k
-
-    def per_row(self, *shape: int) -> Tensor:
-        if len(shape) == 1:  # k: the middle of its share of [0, 1)
-            choices = self.scored + 1 - self.lowest_k
-            u = [(len(case) - self.lowest_k + 0.5) / choices for case in self.cases]
-            return torch.tensor(u, dtype=torch.float64)[:, None].expand(-1, *shape)
-        noise = torch.full((len(self.cases), *shape), 0.9, dtype=torch.float64)
-        for row, case in enumerate(self.cases):
-            noise[row, :, list(case)] = 0.1
-        return noise
-
-
-def expectation(est: Elbo, model: TinyDenoiser, completion: list[int], scored: int) -> Tensor:
-    """Mean of the estimate over k and over every set of k scored tokens, exactly."""
-    lowest = 0 if est.coupled else 1
-    cases = [z for k in range(lowest, scored + 1) for z in itertools.combinations(range(scored), k)]
-    seqs = sequences([completion] * len(cases))
-    plan = exact(est.plan(seqs, Scripted(cases, scored, lowest_k=lowest)))
-    chance = torch.tensor([1 / math.comb(scored, len(z)) for z in cases], dtype=torch.float64)
-    value = est(model, seqs, plan).sequence_logp
-    return (chance * value).sum() / (scored + 1 - lowest)
-
-
-def one(completion: list[int]) -> Sequences:
-    return sequences([completion])
-
-
-@pytest.mark.parametrize("samples", [1, 2, 4])
+@pytest.mark.parametrize("samples", [1, 3])
 @pytest.mark.parametrize("coupled", [False, True])
-def test_expectation_over_all_masks_is_the_mean_over_generation_orders(
-    coupled: bool, samples: int
-) -> None:
-    model = TinyDenoiser()
-    orders = order_logps(model, one(COMPLETION))
-    est = Elbo(samples=samples, coupled=coupled)
-    found = expectation(est, model, COMPLETION, 4)
-    assert orders.std() > 0.01, "orders must differ for the mean to mean something"
-    torch.testing.assert_close(found, orders.mean(), rtol=0, atol=1e-9)
+@pytest.mark.parametrize("law", ["count", "bernoulli"])
+def test_the_mean_over_all_masks_is_the_mean_over_all_orders(law, coupled, samples) -> None:
+    """Value and gradient."""
+    model, seqs = TinyDenoiser(), sequences([COMPLETION])
+    est = Elbo(samples=samples, coupled=coupled, law=law)
+    cases = bernoulli_cases(4) if law == "bernoulli" else count_cases(4, 4, lowest=1 - coupled)
+    assert order_logps(model, seqs).std() > 0.01, (
+        "orders must differ for the mean to mean something"
+    )
+    assert_same(model, expectation(est, model, seqs, cases), elbo(model, seqs))
+
+
+@pytest.mark.parametrize("coupled", [False, True])
+def test_the_mean_of_stratified_draws_is_the_same(coupled: bool) -> None:
+    """Every order of the tokens, and 5 levels in each of 4 strata: 20, evenly on 4 or 5 sizes."""
+    model, seqs = TinyDenoiser(), sequences([COMPLETION])
+    est = Elbo(samples=4, coupled=coupled, stratified=True)
+    cases = [
+        (1 / 120, (i + 0.5) / 5, [(rank + 0.5) / 4 for rank in order])
+        for i in range(5)
+        for order in itertools.permutations(range(4))
+    ]
+    assert_same(model, expectation(est, model, seqs, cases), elbo(model, seqs))
+
+
+def test_stratified_draws_take_one_level_from_each_part() -> None:
+    plan = Elbo(samples=4, stratified=True).plan(
+        sequences([COMPLETION] * 50), random_rows(*range(50))
+    )
+    assert plan.weight.ne(0).sum(-1).tolist() == [[1, 2, 3, 4]] * 50
+    plan = Elbo(samples=4).plan(sequences([COMPLETION] * 50), random_rows(*range(50)))
+    assert plan.weight.ne(0).sum(-1).tolist() != [[1, 2, 3, 4]] * 50
+
+
+@pytest.mark.parametrize("coupled", [False, True])
+def test_flat_weights_count_large_masks_too_much(coupled: bool) -> None:
+    """2 for every masked token, or 1 if each is masked once in a pair."""
+    model, seqs = TinyDenoiser(), sequences([COMPLETION])
+    est = Elbo(samples=2, coupled=coupled, weighting="flat")
+    found = expectation(est, model, seqs, count_cases(4, 4, lowest=1 - coupled))
+    weight = [0.4] * 5 if coupled else [0.5] * 5  # 2 sets in 5 sizes; weight 2 in 4 sizes
+    assert_same(model, found, weighted_sets(model, seqs, weight))
+
+
+def test_ratios_can_be_restricted_under_the_bernoulli_law() -> None:
+    """The mean of S(z)/t over t ~ U(0.1, 0.7): for each size an integral worked out by hand."""
+    model, seqs = TinyDenoiser(), sequences([COMPLETION])
+    est = Elbo(law="bernoulli", min_ratio=0.1, max_ratio=0.7)
+
+    def integral(k: int) -> float:
+        """of t^(k-1) (1-t)^(4-k), by the binomial theorem"""
+        terms = (
+            math.comb(4 - k, j) * (-1) ** j * (0.7 ** (k + j) - 0.1 ** (k + j)) / (k + j)
+            for j in range(5 - k)
+        )
+        return sum(terms) / 0.6
+
+    weight = [0.0, *(math.comb(4, k) * integral(k) for k in range(1, 5))]
+    found = expectation(est, model, seqs, bernoulli_cases(4, 0.1, 0.7))
+    assert_same(model, found, weighted_sets(model, seqs, weight))
 
 
 @pytest.mark.parametrize("coupled", [False, True])
@@ -66,12 +92,13 @@ def test_expectation_with_masks_after_eos(coupled: bool) -> None:
     model = TinyDenoiser()
 
     def logp(*hidden: bool) -> Tensor:
-        return token_logps(model, one(SHORT), torch.tensor([hidden]))[0]
+        return token_logps(model, sequences([SHORT]), torch.tensor([hidden]))[0]
 
     both = logp(True, True, True, True)
     first, second = logp(True, False, True, True)[0], logp(False, True, True, True)[1]
     expected = (both[0] + second + both[1] + first) / 2
-    found = expectation(Elbo(coupled=coupled), model, SHORT, 2)
+    cases = count_cases(2, 4, lowest=1 - coupled)
+    found = expectation(Elbo(coupled=coupled), model, sequences([SHORT]), cases)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
 
 
@@ -86,10 +113,10 @@ def test_what_plan_draws_agrees_with_the_exact_value(coupled: bool) -> None:
     model = TinyDenoiser()
     n = 4000
     est = Elbo(samples=n, coupled=coupled)
-    seqs = one(COMPLETION)
+    seqs = sequences([COMPLETION])
     plan = est.plan(seqs, random_rows(5))
     with torch.no_grad():
-        per_view = (plan.weight * score(model, seqs, plan)).sum(-1)[0]
+        per_view = (plan.weight * score(model, seqs, plan).token).sum(-1)[0]
     per_draw = per_view.view(-1, n).sum(0) * n
     standard_error = per_draw.std() / math.sqrt(n)
     exact_value = order_logps(model, seqs).mean()
@@ -119,7 +146,7 @@ def test_coupled_scores_every_token_once_per_pair_with_the_weight_of_its_own_vie
     k = weighted.sum(-1, keepdim=True)
     n = seqs.completion_mask.sum(-1)[:, None, None]
     expected = weighted * (n + 1) / (2 * samples * k.clamp(min=1))
-    torch.testing.assert_close(plan.weight, expected, rtol=1e-6, atol=0)
+    torch.testing.assert_close(plan.weight, expected.double(), rtol=1e-6, atol=0)
     assert {0, 1, 2, 3, 4} == set(k[0, :samples].flatten().tolist()), "k must reach 0 and n"
 
 
@@ -137,3 +164,10 @@ def test_a_row_draws_the_same_masks_in_any_batch() -> None:
 def test_fewer_than_one_sample_is_refused() -> None:
     with pytest.raises(ValueError, match="samples is 0; an ELBO needs at least 1"):
         Elbo(samples=0)
+
+
+def test_a_range_of_ratios_that_is_none_or_is_not_used_is_refused() -> None:
+    with pytest.raises(ValueError, match="use 0 <= min_ratio < max_ratio <= 1"):
+        Elbo(law="bernoulli", min_ratio=0.5, max_ratio=0.5)
+    with pytest.raises(ValueError, match="need law bernoulli"):
+        Elbo(max_ratio=0.9)

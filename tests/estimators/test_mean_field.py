@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from estimators import MeanField, Reduce, RowRandom
+from estimators import Decoding, MeanField, Reduce, RowRandom
 from tests.tiny_models import TinyDenoiser, bert, pad_left, random_rows, sequences
 
 
@@ -134,10 +134,12 @@ def test_it_never_scores_at_the_rollout_temperature_unless_asked() -> None:
     hot = MeanField(prompt_mask_prob=0.0, at_rollout_temperature=True)
     plan = est.plan(seqs, random_rows(0))
     plain = est(model, seqs, plan)
-    assert torch.equal(est(model, seqs, plan, 0.5).token_logp, plain.token_logp)
+    assert torch.equal(
+        est(model, seqs, plan, Decoding(temperature=0.5)).token_logp, plain.token_logp
+    )
     with torch.no_grad():
         model.W.mul_(2.0)
-    halved = hot(model, seqs, plan, 2.0)
+    halved = hot(model, seqs, plan, Decoding(temperature=2.0))
     torch.testing.assert_close(halved.token_logp, plain.token_logp, rtol=0, atol=1e-12)
 
 

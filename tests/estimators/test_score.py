@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from estimators import Estimate, MaskPlan, score
+from estimators import Decoding, Estimate, MaskPlan, score
 from tests.tiny_models import MASK, TinyDenoiser, sequences, token_logps
 
 
@@ -25,7 +25,7 @@ def test_each_view_gives_the_log_probs_of_its_own_masks_and_zero_elsewhere() -> 
     second = token_logps(model, seqs, torch.tensor([[False, True, True]]))[0]
     zero = torch.zeros((), dtype=torch.float64)
     expected = torch.stack([first[0], zero, zero, zero, second[1], second[2]]).view(1, 2, 3)
-    torch.testing.assert_close(score(model, seqs, plan), expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(score(model, seqs, plan).token, expected, rtol=0, atol=1e-12)
 
 
 def test_prompt_masks_reach_the_model() -> None:
@@ -38,16 +38,16 @@ def test_prompt_masks_reach_the_model() -> None:
 def test_temperature_divides_the_logits() -> None:
     model, seqs = TinyDenoiser(), sequences([[1, 2]])
     plan = plan_of([[[1, 1]]], [[[1.0, 1]]])
-    hot = score(model, seqs, plan, temperature=0.5)
+    hot = score(model, seqs, plan, Decoding(temperature=0.5)).token
     with torch.no_grad():
         model.W.mul_(2.0)
-    torch.testing.assert_close(hot, score(model, seqs, plan), rtol=0, atol=1e-12)
+    torch.testing.assert_close(hot, score(model, seqs, plan).token, rtol=0, atol=1e-12)
 
 
 def test_views_without_weight_are_not_run() -> None:
     model, seqs = TinyDenoiser(), sequences([[1, 2]] * 2)
     plan = plan_of([[[1, 1], [1, 0]]] * 2, [[[0.0, 0], [1, 0]], [[1, 0], [0, 0]]])
-    out = score(model, seqs, plan)
+    out = score(model, seqs, plan).token
     assert model.seen[0][:, 2:].tolist() == [[MASK, 2], [MASK, MASK]]
     assert out.ne(0).int().tolist() == [[[0, 0], [1, 0]], [[1, 0], [0, 0]]]
 

@@ -6,12 +6,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from estimators import MeanField, Sequences, Trajectory
+from estimators import Decoding, MeanField, Sequences, Trajectory
 from rl.samplers import SAMPLERS, Rollout
 from tests.tiny_models import (
     TinyDenoiser,
     bert,
-    exact,
     pad_left,
     random_rows,
     sequences,
@@ -50,7 +49,9 @@ def test_every_step_gives_the_recorded_log_probs(rule, temperature, steps, block
     est = Trajectory(segments=None)
     model = TinyDenoiser()
     rollout, seqs = rolled_out(model, rule, **settings)
-    found = est(model, seqs, exact(est.plan(seqs, random_rows(*range(6)))), temperature)
+    found = est(
+        model, seqs, est.plan(seqs, random_rows(*range(6))), Decoding(temperature=temperature)
+    )
     torch.testing.assert_close(found.token_logp, rollout.logp, rtol=0, atol=1e-8)
     assert found.token_mask.all()
     assert not torch.equal(seqs.completion_mask, found.token_mask), "no rollout has ended early"
@@ -62,7 +63,9 @@ def test_every_step_gives_the_recorded_log_probs_of_a_transformer(rule, temperat
     est = Trajectory(segments=None)
     denoiser = bert()
     rollout, seqs = rolled_out(denoiser, rule, steps=4, block_length=3, temperature=temperature)
-    found = est(denoiser, seqs, est.plan(seqs, random_rows(*range(6))), temperature)
+    found = est(
+        denoiser, seqs, est.plan(seqs, random_rows(*range(6))), Decoding(temperature=temperature)
+    )
     torch.testing.assert_close(found.token_logp, rollout.logp.float(), rtol=0, atol=1e-5)
 
 
@@ -78,7 +81,7 @@ def test_it_is_the_chain_rule_in_the_order_of_the_step_map() -> None:
         )
     ]
     est = Trajectory(segments=None)
-    found = est(model, seqs, exact(est.plan(seqs, random_rows(0)))).sequence_logp
+    found = est(model, seqs, est.plan(seqs, random_rows(0))).sequence_logp
     torch.testing.assert_close(found[0], torch.stack(chain).sum(), rtol=0, atol=1e-9)
 
 
@@ -86,7 +89,7 @@ def test_left_to_right_probabilities_of_all_completions_sum_to_one() -> None:
     every = list(itertools.product(range(3), repeat=4))
     seqs = sequences(every, step_map=[[0, 1, 2, 3]] * len(every))
     est = Trajectory(segments=None)
-    found = est(TinyDenoiser(), seqs, exact(est.plan(seqs, random_rows(*range(len(every))))))
+    found = est(TinyDenoiser(), seqs, est.plan(seqs, random_rows(*range(len(every)))))
     total = found.sequence_logp.exp().sum()
     torch.testing.assert_close(total, torch.ones_like(total), rtol=0, atol=1e-9)
 
@@ -131,13 +134,44 @@ def test_views_without_weight_are_not_run() -> None:
     assert [len(ids) for ids in model.seen] == [5]
 
 
+def test_step_means_make_steps_count_the_same() -> None:
+    """Divided by the number of tokens: the mean over steps of the means over their tokens."""
+    model = TinyDenoiser()
+    seqs = sequences([[1, 2, 2, 1]], step_map=[[0, 2, 0, 0]])  # nothing is left of step 1
+    est = Trajectory(segments=None, step_mean=True)
+    found = est(model, seqs, est.plan(seqs, random_rows(0)))
+    first = token_logps(model, seqs, torch.ones(1, 4, dtype=torch.bool))[0, [0, 2, 3]]
+    second = token_logps(model, seqs, torch.tensor([[False, True, False, False]]))[0, 1]
+    torch.testing.assert_close(found.sequence_logp[0] / 4, (first.mean() + second) / 2)
+    torch.testing.assert_close(
+        found.token_weight[0], torch.tensor([2 / 3, 2, 2 / 3, 2 / 3]).double()
+    )
+
+
+def test_given_text_is_shown_in_every_view_and_never_scored() -> None:
+    model = TinyDenoiser()
+    seqs = sequences([[1, 2, 1], [2, 2, 2]], step_map=[[1, -1, 0], [-1, -1, -1]])
+    est = Trajectory(segments=2)
+    found = est(model, seqs, est.plan(seqs, random_rows(0, 1)))
+    assert found.token_mask.tolist() == [[True, False, True], [False] * 3]
+    assert {tuple(row) for row in model.seen[0][:, 2:].tolist()} == {(3, 2, 3), (3, 2, 1)}
+
+
 @pytest.mark.parametrize("rule", SAMPLERS)
-def test_it_is_exact_for_rules_that_do_not_look_at_tokens(rule: str) -> None:
-    whole = Trajectory(segments=None)
-    assert whole.exact_for(rule) == (rule in EXACT_RULES)
-    merged, cut = Trajectory(segments=8), replace(whole, after_eos="mask")
-    other_temperature = replace(whole, at_rollout_temperature=False)
-    assert not any(est.exact_for(rule) for est in (merged, cut, other_temperature))
+def test_it_is_exact_if_all_that_the_rule_looks_at_is_scored(rule: str) -> None:
+    decoding, whole = Decoding(rule=rule), Trajectory(segments=None)
+    assert whole.exact_for(decoding) == (rule in EXACT_RULES)
+    assert replace(whole, selection=1.0).exact_for(decoding)
+    assert replace(whole, selection=0.5).exact_for(decoding) == (rule in EXACT_RULES)
+    not_all = (
+        replace(whole, segments=8),
+        replace(whole, after_eos="mask"),
+        replace(whole, at_rollout_temperature=False),
+        replace(whole, step_mean=True),
+    )
+    for est in not_all:
+        assert not est.exact_for(decoding)
+        assert not replace(est, selection=1.0).exact_for(decoding)
 
 
 def test_a_missing_step_map_is_explained() -> None:
@@ -148,3 +182,8 @@ def test_a_missing_step_map_is_explained() -> None:
 def test_fewer_than_one_segment_is_refused() -> None:
     with pytest.raises(ValueError, match="segments is 0; use at least 1, or null for every step"):
         Trajectory(segments=0)
+
+
+def test_a_negative_selection_is_refused() -> None:
+    with pytest.raises(ValueError, match="use 0 for the tokens alone, 1 for the whole step"):
+        Trajectory(selection=-0.5)

@@ -5,6 +5,7 @@ Each bound is passed by chance once in 10,000 (chi-square quantiles for the degr
 
 import itertools
 import math
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -12,8 +13,17 @@ import torch
 from torch import Tensor
 
 from estimators import Trajectory
-from rl.samplers import SAMPLERS
-from tests.tiny_models import TinyDenoiser, bert, exact, llama, random_rows, sequences
+from rl.samplers import (
+    SAMPLERS,
+    ConfidenceFirst,
+    LowConfidence,
+    PlackettLuce,
+    RandomOrder,
+    Sampler,
+    Threshold,
+)
+from tests.enumeration import PROMPT, enumerate_paths, paths_of
+from tests.tiny_models import TinyDenoiser, bert, llama, random_rows, sequences
 
 DRAWS = 20_000
 BOUND = {2: 18.4, 5: 25.7, 9: 33.7, 26: 64.6}  # degrees of freedom -> chi-square
@@ -78,8 +88,46 @@ def test_whole_completions_follow_their_trajectory_likelihood(rule: str) -> None
     for c in counts.nonzero()[:, 0].tolist():
         row = int((code == c).nonzero()[0])
         seqs = sequences(out.completion_ids[[row]].tolist(), step_map=out.step_map[[row]].tolist())
-        plan = exact(est.plan(seqs, random_rows(0)))
+        plan = est.plan(seqs, random_rows(0))
         chance[c] = est(model, seqs, plan).sequence_logp.exp().item()
     rare = chance * DRAWS <= 5
     assert math.isclose(chance.sum().item(), 1.0, abs_tol=1e-3), "completions never drawn are rare"
     assert chi_square(counts[~rare], chance[~rare] / chance[~rare].sum()) < BOUND[26]
+
+
+@pytest.mark.parametrize(
+    ("length", "sampler"),
+    [
+        (3, RandomOrder(steps=3, temperature=1.3, top_p=0.95)),
+        (4, ConfidenceFirst(steps=2, top_k=2)),
+        (3, PlackettLuce(steps=3)),
+        (3, PlackettLuce(steps=2, position_temperature=2.0)),
+        (3, LowConfidence(steps=3)),
+        (4, LowConfidence(steps=2, temperature=1.3, top_p=0.95)),
+        (4, LowConfidence(steps=4, block_length=2)),
+        (3, Threshold(steps=3, threshold=0.6)),
+        (4, Threshold(steps=2, threshold=0.7, temperature=1.3)),
+    ],
+    ids=lambda x: getattr(x, "rule", x),
+)
+def test_trajectories_have_their_enumerated_frequencies(length: int, sampler: Sampler) -> None:
+    """Ids, steps and the order inside steps; those expected fewer than 5 times are pooled."""
+    draws, model = 4_000, TinyDenoiser(hidden=4, seed=2)
+    with torch.no_grad():
+        known = enumerate_paths(model, sampler, length).as_dict()
+    ids = torch.tensor([PROMPT] * draws)
+    out = sampler(model, ids, torch.ones_like(ids).bool(), length, list(range(draws)))
+    drawn = Counter(paths_of(out))
+    assert set(drawn) <= set(known)
+    often = [path for path, p in known.items() if p * draws >= 5]
+    counts = torch.tensor([drawn[path] for path in often], dtype=torch.float64)
+    expected = torch.stack([known[path] for path in often]) * draws
+    rest = draws - expected.sum()
+    if rest >= 5:
+        counts = torch.cat([counts, (draws - counts.sum())[None]])
+        expected = torch.cat([expected, rest[None]])
+    statistic = ((counts - expected).square() / expected).sum().item()
+    freedom = len(counts) - 1
+    assert freedom > 10
+    spread = 2 / (9 * freedom)  # Wilson and Hilferty: the third root of a chi-square is normal
+    assert statistic < freedom * (1 - spread + 3.719 * spread**0.5) ** 3

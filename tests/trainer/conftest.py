@@ -15,6 +15,7 @@ from rl.models.loading import LoadedModel, load, save_native
 from rl.models.source import ModelSource
 from rl.objectives import Clipped, Objective
 from rl.reward_calls import RewardCalls
+from rl.rollout_schemes import RolloutScheme
 from rl.samplers import LowConfidence
 from rl.trainer import DiffusionGRPOTrainer
 
@@ -66,6 +67,7 @@ def make(tmp_path: Path, new_model: Callable[[], LoadedModel], rows: list[dict[s
         *,
         estimator: Estimator | None = None,
         objective: Objective | None = None,
+        scheme: RolloutScheme | None = None,
         reward: Any = graded,
         **config: Any,
     ) -> DiffusionGRPOTrainer:
@@ -83,6 +85,7 @@ def make(tmp_path: Path, new_model: Callable[[], LoadedModel], rows: list[dict[s
             objective=objective or Clipped(),
             advantage=GroupAdvantage(),
             rewards=RewardCalls(["reward"], [reward], [1.0]),
+            scheme=scheme,
         )
 
     return make

@@ -76,8 +76,8 @@ def test_inner_iterations_are_passes_over_the_buffer(make: Make) -> None:
 def test_several_optimizer_steps_per_rollout(make: Make) -> None:
     trainer = make(per_device_train_batch_size=4, steps_per_generation=4, max_steps=8)
     rollouts: list[int] = []
-    write = trainer._write
-    trainer._write = lambda *a: rollouts.append(len(a[0])) or write(*a)  # pyright: ignore
+    roll = trainer.roller
+    trainer.roller = lambda *a: rollouts.append(len(a[0])) or roll(*a)  # pyright: ignore
     trainer.train()
     assert rollouts == [16, 16]
     # the second step on a rollout is off-policy: its ratio is measured against the first policy
@@ -99,15 +99,15 @@ def test_skipping_zero_advantages_is_exact_and_saves_forwards(make: Make) -> Non
     }
     rows: dict[bool, list[int]] = {True: [], False: []}
     for skip, trainer in run.items():
-        estimate = trainer.scorer.estimate
+        run_model = trainer.scorer.run
 
         def count(
-            model: Any, sequences: Any, plan: Any, skip: bool = skip, f: Any = estimate
+            model: Any, sequences: Any, plan: Any, skip: bool = skip, f: Any = run_model
         ) -> Any:
             rows[skip].append(len(sequences.completion_ids))
             return f(model, sequences, plan)
 
-        trainer.scorer.estimate = count
+        trainer.scorer.run = count
         trainer.train()
     assert rows[False] == [16, 16, 16]
     assert rows[True] == [8, 8, 8]

@@ -67,15 +67,14 @@ def ours(folder: Path, loaded: Any, rows: list[dict[str, Any]], case: dict[str, 
         rewards=RewardCalls(["graded"], [graded], [1.0]),
     )  # fmt: skip
     advantages: list[list[float]] = []
-    grade = trainer.grading
+    roll = trainer.roller
 
     def watch(*arguments: Any) -> Any:
-        out = grade(*arguments)
-        advantages.append(out.tolist())
-        return out
+        experience = roll(*arguments)
+        advantages.append(experience.advantages.tolist())
+        return experience
 
-    watch.write_log = grade.write_log
-    trainer.grading = watch
+    trainer.roller = watch
     trainer.train()
     return trainer.state.log_history, advantages
 

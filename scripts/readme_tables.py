@@ -1,0 +1,146 @@
+"""The tables of README.md and docs/methods.md, from the attributes of the classes they list.
+
+    python scripts/readme_tables.py            print them
+    python scripts/readme_tables.py --write    put them where the files have markers
+
+A marker is <!-- table: NAME --> before a table and <!-- end --> after it.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from estimators import ESTIMATORS  # noqa: E402
+from rl.methods import METHODS, Method  # noqa: E402
+from rl.objectives import OBJECTIVES  # noqa: E402
+from rl.pairs import exact_estimators  # noqa: E402
+from rl.recipe_yaml import inline  # noqa: E402
+from rl.rollout_schemes import ROLLOUTS  # noqa: E402
+from rl.samplers import SAMPLERS  # noqa: E402
+
+FILES = (ROOT / "README.md", ROOT / "docs" / "methods.md")
+MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+LENGTH = 16  # of a completion written one token per step, to ask which estimator is exact for it
+
+
+def estimators() -> str:
+    return table(
+        ("Estimator", "Estimates", "Level", "Forwards per completion", "Paper"),
+        (
+            (code(name), f"{e.estimates}: {e.scores}", e.level, e.cost, linked(e.paper))
+            for name, e in ESTIMATORS.items()
+        ),
+    )
+
+
+def samplers() -> str:
+    return table(
+        ("Sampler", "What a step commits", "Exact estimator", "Paper"),
+        (
+            (code(name), sampler.summary, exact(sampler(steps=LENGTH)), linked(sampler.paper))
+            for name, sampler in SAMPLERS.items()
+        ),
+    )
+
+
+def exact(sampler) -> str:
+    sections = exact_estimators(sampler, LENGTH)
+    return " or ".join(code(inline(section)) for section in sections) or "none"
+
+
+def objectives() -> str:
+    return table(
+        ("Objective", "Loss", "Paper"),
+        ((code(name), o.summary, linked(o.paper)) for name, o in OBJECTIVES.items()),
+    )
+
+
+def rollouts() -> str:
+    return table(
+        ("Rollout scheme", "What it changes", "Paper"),
+        ((code(name), r.changes, linked(r.paper)) for name, r in ROLLOUTS.items()),
+    )
+
+
+def methods() -> str:
+    return table(
+        ("Method", "Published as", "Estimator", "Objective", "Sampler", "Paper"),
+        (
+            (
+                code(name),
+                method.title,
+                code(method.estimator["name"]),
+                code(method.objective["name"]) + via(method),
+                code(method.sampler["name"]) if method.sampler else "none",
+                linked(method.paper),
+            )
+            for name, method in METHODS.items()
+        ),
+    )
+
+
+def via(method: Method) -> str:
+    return f", rollout {code(method.rollout['name'])}" if method.rollout else ""
+
+
+def notes() -> str:
+    """What a reader of the paper must know of each preset."""
+    parts: list[str] = []
+    for name, method in METHODS.items():
+        repository = method.repository
+        source = (
+            f"[{repository}](https://github.com/{repository})" if repository else "no released code"
+        )
+        parts.append(f"### {name}\n\n{method.title}, {linked(method.paper)}, {source}\n")
+        parts += [f"- {note}" for note in method.notes]
+        parts.append("")
+    return "\n".join(parts)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "estimators": estimators,
+    "samplers": samplers,
+    "objectives": objectives,
+    "rollouts": rollouts,
+    "methods": methods,
+    "notes": notes,
+}
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def code(text: object) -> str:
+    return f"`{text}`"
+
+
+def linked(paper: str) -> str:
+    """Every arXiv id as a link."""
+    return re.sub(r"arXiv:(\d{4}\.\d{5})", r"[\1](https://arxiv.org/abs/\1)", paper)
+
+
+def filled(text: str) -> str:
+    """A file's text with its tables made anew."""
+    return MARKED.sub(lambda m: m[1] + TABLES[m[2]]() + m[3], text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="put them into the files")
+    if parser.parse_args().write:
+        for path in FILES:
+            path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
+        return
+    for name, make in TABLES.items():
+        print(f"{name}\n\n{make()}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Presets: what they expand to, and that each fits recipes of any length."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rl.methods import METHODS, Method, expand, undecided
+from rl.recipe import Recipe, load_recipe
+from rl.recipe_checks import trainer_value
+
+ROOT = Path(__file__).parents[1]
+PUBLISHED = [
+    "diffu_grpo", "unigrpo", "wd1", "wd1pp", "coupled_grpo", "vrpo", "spg", "gdpo", "bgpo", "espo",
+    "ebpo", "d2_step_merge", "d2_any_order", "trace_rl", "cj_grpo", "mdpo", "agrpo", "just_grpo",
+    "dmpo", "stable_drl", "egspo", "d_tree_rpo", "rldf", "mask_aware_pg", "dipod", "gdsd", "igpo",
+]  # fmt: skip
+PRESET = {
+    "estimator": {"name": "elbo", "samples": 2},
+    "objective": {"name": "clipped", "beta": 1.0},
+}
+
+
+def test_the_published_methods() -> None:
+    assert list(METHODS) == PUBLISHED
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_a_method_says_where_it_is_from(method: Method) -> None:
+    assert re.fullmatch(r"arXiv:\d{4}\.\d{5}", method.paper)
+    assert method.repository is None or re.fullmatch(r"[\w-]+/[\w.-]+", method.repository)
+    assert method.title
+    assert method.notes
+    assert all(note.endswith(".") and "\n" not in note for note in method.notes)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("recipe", ["tiny_cpu", "llada_8b_gsm8k_mean_field"])
+def test_every_method_fits_every_recipe(recipe: str, method: str) -> None:
+    """16 tokens in 4 steps, and 256 in 128 with blocks: the rest is the method's."""
+    bound = load_recipe(ROOT / "recipes" / f"{recipe}.yaml", [f"method={method}"])
+    assert bound.method == method
+    preset = METHODS[method]
+    assert bound.raw["estimator"] == preset.estimator
+    assert bound.raw["objective"] == preset.objective
+    assert bound.raw.get("advantage") == preset.advantage
+    if preset.sampler is not None:
+        assert bound.sampler.rule == preset.sampler["name"]
+        bound.sampler.validate(trainer_value(bound, "max_completion_length"))
+
+
+def test_a_recipe_wins_key_by_key() -> None:
+    assert expand(PRESET, {"objective": {"beta": 0.5}}) == {
+        "estimator": {"name": "elbo", "samples": 2},
+        "objective": {"name": "clipped", "beta": 0.5},
+    }
+    assert expand(PRESET, {"estimator": "elbo"})["estimator"] == PRESET["estimator"]
+    assert expand(PRESET, {"estimator": "mean_field"})["estimator"] == "mean_field"
+
+
+def test_what_is_no_mapping_is_kept_for_the_binder_to_report() -> None:
+    assert expand({"objective": PRESET["objective"]}, {"objective": 3}) == {"objective": 3}
+    assert expand({"objective": PRESET["objective"]}, {"objective": None}) == {
+        "objective": PRESET["objective"]
+    }
+
+
+def test_a_method_on_the_command_line_replaces_how_to_learn() -> None:
+    document = {
+        "task": "gsm8k",
+        "method": "wd1",
+        "estimator": "elbo",
+        "objective": "clipped",
+        "advantage": {"scale": "none"},
+        "rollout": "tree",
+        "sampler": {"name": "random", "steps": 4, "block_length": 2, "temperature": 0.5},
+        "trainer": {"learning_rate": 1e-3},
+    }
+    assert undecided(document) == {
+        "task": "gsm8k",
+        "sampler": {"steps": 4, "block_length": 2},
+        "trainer": {"learning_rate": 1e-3},
+    }
+    assert undecided({"sampler": "random"}) == {}
+
+
+def written(folder: Path, *overrides: str) -> Recipe:
+    path = folder / "R.yaml"
+    path.write_text((ROOT / "recipes" / "tiny_cpu.yaml").read_text())
+    return load_recipe(path, overrides)
+
+
+def test_other_overrides_win_over_the_method(tmp_path: Path) -> None:
+    recipe = written(tmp_path, "estimator.prompt_mask_prob=0", "method=diffu_grpo")
+    assert recipe.raw["estimator"] == {"name": "mean_field", "prompt_mask_prob": 0}
+    assert recipe.written["estimator"] == {"prompt_mask_prob": 0}
+    assert recipe.trainer["num_generations"] == 8  # the file's
+    assert recipe.trainer["num_iterations"] == 12  # the method's
+    assert written(tmp_path).method is None
