@@ -49,8 +49,16 @@ class GroupAdvantage:
                 f"{self.weighting!r}; it belongs to weighting: softmax"
             )
 
-    def __call__(self, rewards: Float[Tensor, " N"], num_generations: int) -> Float[Tensor, " N"]:
-        """Rewards of whole groups, completions of one prompt next to each other."""
+    def __call__(
+        self,
+        rewards: Float[Tensor, " N"],
+        num_generations: int,
+        spread: Float[Tensor, " N"] | None = None,
+    ) -> Float[Tensor, " N"]:
+        """Rewards of whole groups, completions of one prompt next to each other.
+
+        spread: what to divide by; by default that of these rewards.
+        """
         if len(rewards) % num_generations:
             raise ValueError(f"{len(rewards)} rewards are not whole groups of {num_generations}")
         group = rewards.view(-1, num_generations)
@@ -61,16 +69,21 @@ class GroupAdvantage:
         if self.baseline == "leave_one_out":
             graded = (~group.isnan()).sum(1, keepdim=True)
             advantages = advantages * graded / (graded - 1).clamp(min=1)
-        if self.scale == "group":
-            advantages = advantages / (_nanstd(group, mean) + EPSILON)
-        elif self.scale == "batch":
-            batch = rewards[None]
-            advantages = advantages / (_nanstd(batch, batch.nanmean(1, keepdim=True)) + EPSILON)
+        if self.scale != "none":
+            spread = self.spread(rewards, num_generations) if spread is None else spread
+            advantages = advantages / spread.view(-1, num_generations)
         if self.weighting == "softmax":
             tilted = advantages / self.softmax_temperature
             advantages = _nansoftmax(tilted) - _nansoftmax(-tilted)
         advantages = advantages.nan_to_num(0.0).flatten()
         return torch.where(advantages < 0, advantages * self.negative_scale, advantages)
+
+    def spread(self, rewards: Float[Tensor, " N"], num_generations: int) -> Float[Tensor, " N"]:
+        """What `scale` divides by: 1, or the rewards' standard deviation + 1e-4."""
+        if self.scale == "none":
+            return torch.ones_like(rewards)
+        group = rewards.view(-1, num_generations) if self.scale == "group" else rewards[None]
+        return (_nanstd(group) + EPSILON).expand_as(group).flatten()
 
 
 def _nansoftmax(x: Tensor) -> Tensor:
@@ -78,7 +91,10 @@ def _nansoftmax(x: Tensor) -> Tensor:
     return x.masked_fill(x.isnan(), -torch.inf).softmax(1)
 
 
-def _nanstd(x: Tensor, mean: Tensor) -> Tensor:
+def _nanstd(x: Tensor) -> Tensor:
     """Sample standard deviation of each row, 0 where fewer than two values are graded."""
     count = (~x.isnan()).sum(1, keepdim=True)
-    return ((x - mean).square().nansum(1, keepdim=True) / (count - 1).clamp(min=1)).sqrt()
+    x = x - x.nan_to_num(torch.inf).amin(1, keepdim=True)  # equal values have exactly 0
+    return (
+        (x - x.nanmean(1, keepdim=True)).square().nansum(1, keepdim=True) / (count - 1).clamp(min=1)
+    ).sqrt()

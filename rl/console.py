@@ -23,8 +23,9 @@ def speaks() -> bool:
 
 def tell(what: RenderableType) -> None:
     """Print a page of text and tables, readable in a pipe too."""
-    width = min(PAGE, out.width) if out.is_terminal else PAGE
-    Console(width=width, highlight=False).print(what)
+    if speaks():
+        width = min(PAGE, out.width) if out.is_terminal else PAGE
+        Console(width=width, highlight=False).print(what)
 
 
 def fail(message: object) -> NoReturn:

@@ -16,16 +16,16 @@ from rl.recipe import Recipe
 from rl.recipe_checks import check_recipe
 from rl.recipe_yaml import inline
 from rl.rollout_schemes import Independent
-from rl.samplers import Sampler
+from rl.samplers import SAMPLERS, Sampler
 
-SECTIONS = ("sampler", "rollout", "estimator", "objective", "advantage", "trainer")
+_SECTIONS = ("sampler", "rollout", "estimator", "objective", "advantage", "trainer")
 _KINDS = {
     "exact": "the log-probability",
     "exact in expectation": "an unbiased estimate of the log-probability",
     "lower and upper bound": "a lower and an upper bound of the log-probability",
     "surrogate": "a surrogate for the log-probability",
 }
-ALWAYS = ("num_generations", "num_iterations", "max_completion_length")  # of the trainer's keys
+_ALWAYS = ("num_generations", "num_iterations", "max_completion_length")  # of the trainer's keys
 
 
 def explanation(recipe: Recipe) -> RenderableType:
@@ -48,7 +48,7 @@ def _heading(recipe: Recipe) -> list[RenderableType]:
     if recipe.method is None:
         return [_title(f"{recipe.path}: no method, its sections are written out")]
     method = METHODS[recipe.method]
-    code = f"github.com/{method.repository}" if method.repository else "no code was released"
+    code = f"github.com/{method.repository}" if method.repository else "no code known to us"
     return [
         _title(f"{recipe.path}: method {recipe.method}"),
         _items([f"{method.title}, {method.paper}, {code}", *method.notes]),
@@ -59,11 +59,11 @@ def _settings(recipe: Recipe) -> Table:
     """Every key that the method or the recipe sets, and which of them did."""
     table = _table("section", "key", "value", "from")
     preset = METHODS[recipe.method].sections if recipe.method else {}
-    for section in SECTIONS:
+    for section in _SECTIONS:
         offered, given = _mapping(preset.get(section)), _mapping(recipe.written.get(section))
         label = section
         for key, value in _mapping(recipe.raw.get(section)).items():
-            ours = key in given and (section != "trainer" or key in ALWAYS)
+            ours = key in given and (section != "trainer" or key in _ALWAYS)
             if ours or key in offered:
                 table.add_row(label, key, inline(value), _source(key, given, offered))
                 label = ""
@@ -91,13 +91,21 @@ def _estimate(recipe: Recipe, length: int) -> list[str]:
     assert estimator is not None
     assert scheme is not None
     name = _mapping(recipe.raw["estimator"])["name"]
-    what = _KINDS.get(estimator.estimates, f"a {estimator.estimates} of the log-probability")
-    said = [f"{name} gives {what} of {estimator.scores}; level: {estimator.level}."]
+    said = [f"{name} gives {_kind(estimator)} of {estimator.scores}; level: {estimator.level}."]
     if not isinstance(scheme, Independent):
-        said.append(f"Rollouts: {scheme.changes} ({scheme.method}).")
+        said.append(f"Rollouts: {scheme.changes} ({scheme.paper}).")
     if recipe.sampler is None or not scheme.writes or scheme.rows_per_completion > 1:
         return said
     return [*said, *_pair(estimator, recipe.sampler, length)]
+
+
+def _kind(estimator: Estimator) -> str:
+    """What it gives with these settings: a merged trajectory, for one, is no exact one."""
+    every = [sampler(steps=1).decoding(1) for sampler in SAMPLERS.values()]
+    kind = estimator.estimates
+    if kind.startswith("exact") and not any(map(estimator.unbiased_for, every)):
+        kind = "surrogate"
+    return _KINDS.get(kind, f"a {kind} of the log-probability")
 
 
 def _pair(estimator: Estimator, sampler: Sampler, length: int) -> list[str]:

@@ -61,13 +61,16 @@ class Roller:
     def __call__(self, rows: Rows, model: nn.Module, state: Any) -> Experience:
         """`state` is the Trainer's."""
         start, graded = time.perf_counter(), self.metrics.total("time/reward")
+        self.scorer.take_forwards()  # of evaluations
         rollouts = self.scheme(self._window(rows, state))
         self.grading.record(rollouts, state.global_step)
         rolled = time.perf_counter()
         graded = self.metrics.total("time/reward") - graded
+        self.metrics.add("forwards/rollout", self.scorer.take_forwards() / len(rows))
         experience = self._scored(rollouts, model)
         self.metrics.add("time/rollout", rolled - start - graded)
         self.metrics.add("time/score", time.perf_counter() - rolled)
+        self.metrics.add("forwards/score", self.scorer.take_forwards() / len(rows))
         self.metrics.add_all("rollout/nfe", rollouts.completions.nfe)
         for name, values in rollouts.metrics.items():
             self.metrics.add_all(name, values)

@@ -29,6 +29,7 @@ class Scorer:
     ) -> None:
         self.loaded, self.estimator, self.accelerator = loaded, estimator, accelerator
         self.decoding, self.batch_size = estimator.seen(decoding), batch_size
+        self._made: list[ModelDenoiser] = []
 
     def run(self, model: nn.Module, sequences: Sequences, plan: MaskPlan) -> Scores:
         denoiser = self.denoiser(model, batch_size=self.batch_size, gathered=False)
@@ -54,9 +55,17 @@ class Scorer:
         self, model: nn.Module, *, batch_size: int | None, gathered: bool
     ) -> ModelDenoiser:
         """`gathered`: parameters are whole on every rank, which may then run ahead of others."""
-        return ModelDenoiser.of(
+        denoiser = ModelDenoiser.of(
             self.loaded,
             model,
             rows_per_forward=batch_size,
             equalize=in_step(self.accelerator, gathered=gathered),
         )
+        self._made.append(denoiser)
+        return denoiser
+
+    def take_forwards(self) -> int:
+        """Rows that went through the model since the last call; equal ones went once."""
+        rows = sum(denoiser.forwards for denoiser in self._made)
+        self._made.clear()
+        return rows

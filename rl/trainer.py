@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 from transformers import Trainer
@@ -79,6 +80,7 @@ class DiffusionGRPOTrainer(Trainer):
         self.reference = Reference(loaded.model, frozen_reference) if uses else None
         self.collected = Metrics()
         self._micro_step, self._window = 0, list[Experience]()
+        self._losses: list[Tensor] = []  # of the optimizer step, on this rank
         self._checkpoint: str | None = None  # to go on from, until the first batch
         if args.disable_dropout:
             switch_off_dropout(loaded.model)
@@ -178,6 +180,16 @@ class DiffusionGRPOTrainer(Trainer):
         iteration, part = divmod(place, self.shape.micro_batches)
         return self._window[part], iteration
 
+    @contextmanager
+    def denoiser(self) -> Iterator[ModelDenoiser]:
+        """The current policy, ready to write; every rank must enter and leave together."""
+        whole = self.args.ds3_gather_for_generation
+        with (
+            generation_mode(self.model_wrapped, self.accelerator, whole) as model,
+            self.accelerator.autocast(),
+        ):
+            yield self.scorer.denoiser(model, batch_size=None, gathered=whole)
+
     def training_step(
         self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None
     ) -> Tensor:
@@ -186,6 +198,7 @@ class DiffusionGRPOTrainer(Trainer):
         loss = super().training_step(model, inputs, num_items_in_batch)
         other = self.collected.total(*phases) - before
         self.collected.add("time/backward", time.perf_counter() - start - other)
+        self._losses.append(loss)
         self._micro_step += 1
         return loss
 
@@ -195,7 +208,7 @@ class DiffusionGRPOTrainer(Trainer):
         """As in Trainer; a run resumed from a folder equals one that was never interrupted."""
         if resume_from_checkpoint is True:
             resume_from_checkpoint = last_whole_checkpoint(str(self.args.output_dir)) or True
-        self._micro_step, self._checkpoint = 0, None
+        self._micro_step, self._checkpoint, self._losses = 0, None, []
         if isinstance(resume_from_checkpoint, str):
             self._checkpoint = resume_from_checkpoint
         return super().train(resume_from_checkpoint=resume_from_checkpoint, **kwargs)
@@ -214,16 +227,6 @@ class DiffusionGRPOTrainer(Trainer):
             save_window(self._window, window_path(folder, self.accelerator.process_index))
         super()._save_checkpoint(model, trial)
 
-    @contextmanager
-    def denoiser(self) -> Iterator[ModelDenoiser]:
-        """The current policy, ready to write; every rank must enter and leave together."""
-        whole = self.args.ds3_gather_for_generation
-        with (
-            generation_mode(self.model_wrapped, self.accelerator, whole) as model,
-            self.accelerator.autocast(),
-        ):
-            yield self.scorer.denoiser(model, batch_size=None, gathered=whole)
-
     # --- loss
 
     def compute_loss(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -233,10 +236,13 @@ class DiffusionGRPOTrainer(Trainer):
         return_outputs: bool = False,
         num_items_in_batch: Any = None,
     ) -> Tensor:
-        return self.updater.loss(model, inputs, self.state.global_step)
+        return self.updater.loss(model, inputs)
 
     def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> Any:
-        """Before the optimizer's step, so that a diverged run leaves its weights whole."""
+        """Called before the optimizer's step: a run that has diverged ends here, on all ranks."""
+        loss = summed(self.accelerator, torch.stack(self._losses).sum())
+        self._losses.clear()
+        check_finite("loss", loss.item(), self.state.global_step)
         norm: Any = super()._get_grad_norm(model, grad_norm=grad_norm)
         if not self.args.fp16:  # there, a step that overflows is passed over
             check_finite("gradient norm", float(norm), self.state.global_step)

@@ -60,7 +60,7 @@ class Updater:
             statistic=statistic if self.objective.has_statistic else None,
         )
 
-    def loss(self, model: nn.Module, batch: MicroBatch, step: int) -> Tensor:
+    def loss(self, model: nn.Module, batch: MicroBatch) -> Tensor:
         """Its value is the true loss; its backward pass completes the gradient (`backward.py`)."""
         experience, counts = batch.experience, True
         if self._skips:
@@ -97,10 +97,13 @@ class Updater:
             dropout=not self.args.disable_dropout,
         )
         backward = Backward(scorer=self.scorer, accelerator=self.accelerator)
+        self.scorer.take_forwards()  # of `totals`
         loss, found = backward(mode, model, experience.sequences, plan, evaluate)
+        per_view = {"joint": 3, "linear": 3, "replay": 2}[mode]  # replay counts each view twice
+        rows = len(batch.experience)
+        self.metrics.add("forwards/update", per_view * self.scorer.take_forwards() / rows)
         for name, sums in found.items():
             self.metrics.add_sums(name, Sums(sums.values * counts, sums.formula))
-        check_finite("loss", loss.item(), step)
         return loss
 
     def _linear(self, on_policy: bool) -> bool:

@@ -17,16 +17,14 @@ compares the cosines of three seeds with those of an independent enumeration.
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # also runs without an installation
 
 import torch
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from estimators import ESTIMATORS, Estimator
 from rl.backend import quiet_transformers
@@ -159,8 +157,15 @@ def _checkpoint(options: argparse.Namespace) -> None:
     with _progress() as progress:
         bar = progress.add_task("comparing", total=len(estimators) * len(samplers))
         for name, sampler in samplers.items():
-            advance: Callable[[Any], None] = lambda _: progress.advance(bar)
-            rows += bench_checkpoint(loaded, name, sampler, task, estimators, work, on_row=advance)
+            rows += bench_checkpoint(
+                loaded,
+                name,
+                sampler,
+                task,
+                estimators,
+                work,
+                on_row=lambda _: progress.advance(bar),
+            )
     for name in samplers:
         mine = [row for row in rows if row.sampler == name]
         title = f"{options.model}, {options.task}: rollouts by {name}, {work.length} tokens"
@@ -188,7 +193,9 @@ def _contenders(options: argparse.Namespace) -> Contenders:
     if options.estimator:
         return build_all("estimator", options.estimator, ESTIMATORS, Estimator)
     compared = settings.ESTIMATORS_COMPARED
-    return {name: compared[name] for name in settings.QUICK_ESTIMATORS} if options.quick else compared
+    return (
+        {name: compared[name] for name in settings.QUICK_ESTIMATORS} if options.quick else compared
+    )
 
 
 def _samplers(options: argparse.Namespace) -> Mapping[str, Sampler]:
@@ -198,7 +205,7 @@ def _samplers(options: argparse.Namespace) -> Mapping[str, Sampler]:
     return {name: compared[name] for name in settings.QUICK_SAMPLERS} if options.quick else compared
 
 
-def _show(table: Table) -> None:
+def _show(table: RenderableType) -> None:
     """In full: a narrow window wraps lines, and a file has no width."""
     Console(width=max(out.width, 128), highlight=False).print(table)
 

@@ -30,6 +30,7 @@ from rl.report import STYLE, smooth
 
 ROOT = Path(__file__).parents[1]
 METHODS = ROOT / "scripts" / "learning_curves.yaml"
+COSTS = ("forwards/rollout", "forwards/score", "forwards/update")
 # two-sided 95 % quantiles of Student's t for 1 to 9 degrees of freedom
 T95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 
@@ -67,10 +68,11 @@ def run(folder: Path, name: str, overrides: list[str], seed: int, steps: int) ->
     logged = [entry for entry in history if "reward" in entry]
     found = {
         "reward": [entry["reward"] for entry in logged],
-        "cost": sum(entry["cost/forwards"] for entry in logged) / len(logged),
+        "cost": sum(sum(entry[name] for name in COSTS) for entry in logged) / len(logged),
         "accuracy": summary["accuracy"],
         "seconds": summary["seconds"]["rl"],
     }
+    found["cost"] *= recipe.trainer["per_device_train_batch_size"]  # of a step
     result.write_text(json.dumps(found))
     return found
 

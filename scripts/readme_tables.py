@@ -15,13 +15,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from estimators import ESTIMATORS  # noqa: E402
+from estimators import ESTIMATORS, Estimator  # noqa: E402
 from rl.methods import METHODS, Method  # noqa: E402
 from rl.objectives import OBJECTIVES  # noqa: E402
 from rl.pairs import exact_estimators  # noqa: E402
 from rl.recipe_yaml import inline  # noqa: E402
 from rl.rollout_schemes import ROLLOUTS  # noqa: E402
-from rl.samplers import SAMPLERS  # noqa: E402
+from rl.samplers import SAMPLERS, Sampler  # noqa: E402
 
 FILES = (ROOT / "README.md", ROOT / "docs" / "methods.md")
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -32,9 +32,17 @@ def estimators() -> str:
     return table(
         ("Estimator", "Estimates", "Level", "Forwards per completion", "Paper"),
         (
-            (code(name), f"{e.estimates}: {e.scores}", e.level, e.cost, linked(e.paper))
+            (code(name), f"{kind(e)}: {e.scores}", e.level, e.cost, linked(e.paper))
             for name, e in ESTIMATORS.items()
         ),
+    )
+
+
+def kind(estimator: type[Estimator]) -> str:
+    """An estimate that is exact under some settings only says which."""
+    settings = next(iter(estimator.exact_settings), {})
+    return (
+        f"{estimator.estimates} with {code(inline(settings))}" if settings else estimator.estimates
     )
 
 
@@ -48,7 +56,7 @@ def samplers() -> str:
     )
 
 
-def exact(sampler) -> str:
+def exact(sampler: Sampler) -> str:
     sections = exact_estimators(sampler, LENGTH)
     return " or ".join(code(inline(section)) for section in sections) or "none"
 
@@ -94,7 +102,9 @@ def notes() -> str:
     for name, method in METHODS.items():
         repository = method.repository
         source = (
-            f"[{repository}](https://github.com/{repository})" if repository else "no released code"
+            f"[{repository}](https://github.com/{repository})"
+            if repository
+            else "no code known to us"
         )
         parts.append(f"### {name}\n\n{method.title}, {linked(method.paper)}, {source}\n")
         parts += [f"- {note}" for note in method.notes]
@@ -132,7 +142,7 @@ def filled(text: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="The tables of README.md and docs/methods.md")
     parser.add_argument("--write", action="store_true", help="put them into the files")
     if parser.parse_args().write:
         for path in FILES:

@@ -147,6 +147,8 @@ def test_what_is_estimated(capsys) -> None:
     assert "In the mean, the estimate is their log-probability: an unbiased gradient." in said
     said = told(capsys, "R.yaml", "method=just_grpo", "sampler.steps=16")
     assert "The estimate is their exact log-probability: an unbiased gradient." in said
+    said = told(capsys, "R.yaml", "method=d2_step_merge")
+    assert "trajectory gives a surrogate for the log-probability of the rollout's own" in said
     said = told(capsys, "R.yaml", "method=mdpo", "rollout.kept=3")
     assert "- Rollouts: foreseen completions are graded" in said
     assert "unbiased" not in said

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import rl.train
+from rl.methods import METHODS
 from rl.models.tiny_checkpoint import make_tiny_checkpoint
 
 ROOT = Path(__file__).parents[1]
@@ -32,6 +33,10 @@ trainer:
 def test_tables_are_what_the_script_writes(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert TABLES["filled"](text) == text, "run python scripts/readme_tables.py --write"
+
+
+def test_the_number_of_methods() -> None:
+    assert f"\n{len(METHODS)} published methods are presets" in README
 
 
 def test_every_table_is_in_a_file_once() -> None:

@@ -249,7 +249,7 @@ OVERRIDE_MISTAKES = {
     "sampler.steps=[": "command line: sampler.steps=[: line 1, column 2: expected the node "
     "content, but found '<stream end>'",
     "sampler.step=9": "command line: sampler.step: unknown key; did you mean 'steps'? "
-    "Known: block_length, steps, temperature.",
+    "Known: block_length, steps, temperature, top_k, top_p.",
     "trainr.seed=9": "command line: trainr: unknown section; did you mean 'trainer'? "
     f"A grpo recipe has {SECTIONS}, rollout, advantage, evaluation.",
     "estimator=mean_feild": "command line: estimator: unknown estimator 'mean_feild'; did you mean "

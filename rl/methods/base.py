@@ -23,7 +23,7 @@ class Method:
 
     title: str
     paper: str  # arXiv id
-    repository: str | None = None  # on GitHub; None: no code was released
+    repository: str | None = None  # on GitHub; None: none that we know
     estimator: Section
     objective: Section
     trainer: Section

@@ -21,8 +21,8 @@ UNIGRPO = Method(
         "The masking ratios of the passes are spread evenly, from a random one up to the full "
         "mask. With grid: false each pass draws its ratio uniformly, and the mean over masked "
         "tokens is exactly the lower bound divided by the length.",
-        "The RL code was not released. Clip, KL weight, group size and passes are GRPO's usual "
-        "ones.",
+        "The RL code was not released; clip, KL weight, group size, passes and learning rate are "
+        "common values of GRPO.",
     ),
 )
 
@@ -35,7 +35,8 @@ VRPO = Method(
     trainer={"num_generations": 2, "num_iterations": 1, "learning_rate": 5e-7},
     notes=(
         "One mask per masking ratio, and the same masks for policy and reference, as the paper "
-        "has it. The training code was not released.",
+        "has it. The training code was not released; we could not check beta_dpo and the learning "
+        "rate.",
         "The completions are pairs of a data set: task preference_pairs.",
     ),
 )
@@ -90,7 +91,7 @@ GDPO = Method(
     notes=(
         "Exactly round(L t) tokens are masked at node t, as implemented; law: bernoulli masks "
         "each token with probability t, as in the theory.",
-        "No code was released by the authors; clip bound and KL weight are our reading.",
+        "We know no code of the authors; clip bound, KL weight and passes are our reading.",
         "The ratio is that of whole sequences, not divided by their length: keep the learning "
         "rate small.",
     ),
@@ -163,7 +164,7 @@ EBPO = Method(
         "The report scores all blocks at one noise level in one forward of a block-causal model "
         "(a re-implementation is in DARE). Here every view masks one block, which any model can "
         "do: more forwards, the same mean.",
-        "Clip bounds are DAPO's; the report does not give its own.",
+        "Clip bounds (DAPO's), group size and learning rate are common values, not the report's.",
     ),
 )
 

@@ -83,7 +83,7 @@ IGPO = Method(
         "beta": 0.0,
         "aggregation": "sequence_mean",
     },
-    advantage={"baseline": "mean", "scale": "group"},
+    advantage={"baseline": "mean", "scale": "none"},
     trainer={"num_generations": 8, "num_iterations": 4, "learning_rate": 5e-7},
     notes=(
         "epsilon 0.15 and no KL term are the paper's; the released script has 0.2 and beta 0.01.",

@@ -67,6 +67,7 @@ TRACE_RL = Method(
         "16 segments merge 8 of 128 steps, as for LLaDA (none for SDAR); each weighs the same.",
         "The code sums the KL term and averages the rest; both are averaged here.",
         "The diffusion value model is optional in the paper and not included.",
+        "Group size and learning rate are common values, not those of the released runs.",
     ),
 )
 
@@ -190,7 +191,7 @@ MASK_AWARE_PG = Method(
     notes=(
         "12 of 32 merged segments are scored; with sampler.steps at most 32 the estimate is exact "
         "in the mean, positions included. estimator.segments: null never merges.",
-        "No code was released; clip bounds, group size and passes are those of d1's protocol.",
+        "We know no code; clip bounds, group size and passes are common values.",
     ),
 )
 
@@ -199,7 +200,7 @@ D_TREE_RPO = Method(
     paper="arXiv:2512.09675",
     repository="THU-BPM/d-TreeRPO",
     sampler={"name": "low_confidence", "temperature": 0.9},
-    rollout={"name": "tree", "depth": 2, "branching": 4, "weight": "node"},
+    rollout={"name": "tree", "branching": [4, 4], "weight": "node"},
     estimator={"name": "trajectory", "segments": 2, "at_rollout_temperature": False},
     objective={
         "name": "clipped",
@@ -213,7 +214,7 @@ D_TREE_RPO = Method(
     trainer={"num_generations": 16, "num_iterations": 12, "learning_rate": 3e-5},
     notes=(
         "Every node of the tree counts once, as in the code; rollout.weight: path is the policy "
-        "gradient. trainer.num_generations is branching to the power of depth.",
+        "gradient. trainer.num_generations is the product of branching.",
         "The code takes the tokens that changed for those whose log-prob is not 0, and so drops "
         "tokens of probability 1; here they are known from the recorded steps.",
         "The self-distillation loss of later training is not included; objective.distill is "

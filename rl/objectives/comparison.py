@@ -134,9 +134,7 @@ class Comparison:
             new=_as_tokens(self.new),
             old=_as_tokens(self.old),
             ref=None if self.ref is None else _as_tokens(self.ref),
-            advantages=self.advantages
-            if self.advantages.ndim == 1
-            else self.unit_advantages("step"),
+            advantages=self.unit_advantages("step") if per_token else self.advantages,
             scored=_as_tokens(self.new).token_mask,
         )
 

@@ -1,6 +1,6 @@
 """Rollout schemes: where completions come from and how they are credited."""
 
-from .base import Key, Rollouts, RolloutScheme, Window, Write
+from .base import Key, Rollouts, RolloutScheme, Share, Window, Write
 from .independent import Independent
 from .inpaint import Inpaint
 from .intermediate import Intermediate
@@ -24,6 +24,7 @@ __all__ = [
     "Recorded",
     "RolloutScheme",
     "Rollouts",
+    "Share",
     "Tree",
     "Window",
     "Write",

@@ -19,6 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from rl.advantages import GroupAdvantage
 from rl.models.loading import LoadedModel
 from rl.rollouts import Completions, Rows
 from rl.samplers import Rollout, Sampler
@@ -43,41 +44,55 @@ class Write(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Window:
-    """A rank's share of the rows of one rollout, and the means to carry it out.
+class Share:
+    """A rank's rows of one rollout, and the means to write and to compare.
 
     rows: one per completion; the completions of a prompt are neighbours, across ranks too.
     write: completes rows, from nothing or from where another rollout was stopped.
-    grade: rewards of texts after the prompts of these rows, NaN where nothing graded one. All
-        ranks call it.
     gather: values of this rank's rows -> those of all ranks, in order.
-    advantage: (rewards of whole groups, completions per group) -> advantages.
     rank, processes: which share this is, of how many.
-    length: tokens of a completion.
     """
 
     rows: Rows
     keys: Sequence[Key]
     num_generations: int
-    length: int
     rank: int
     processes: int
-    loaded: LoadedModel
     device: torch.device
     sampler: Sampler | None
     write: Write
-    grade: Callable[[Rows, Completions], Float[Tensor, " R"]]
     gather: Callable[[Tensor], Tensor]
-    advantage: Callable[[Float[Tensor, " N"], int], Float[Tensor, " N"]]
+    advantage: GroupAdvantage
 
-    def compare(self, rewards: Float[Tensor, " R"], group: int) -> Float[Tensor, " R"]:
+    def compare(
+        self, rewards: Float[Tensor, " R"], group: int, spread: Float[Tensor, " R"] | None = None
+    ) -> Float[Tensor, " R"]:
         """Advantages within groups of neighbouring rows, which may lie on several ranks."""
-        return self.mine(self.advantage(self.gather(rewards), group))
+        spread = None if spread is None else self.gather(spread)
+        return self.mine(self.advantage(self.gather(rewards), group, spread))
+
+    def spread(self, rewards: Float[Tensor, " R"], group: int) -> Float[Tensor, " R"]:
+        """What advantages are divided by, in such groups."""
+        return self.mine(self.advantage.spread(self.gather(rewards), group))
 
     def mine(self, values: Tensor) -> Tensor:
         """This rank's part of values of all ranks."""
         share = len(values) // self.processes
         return values[self.rank * share : (self.rank + 1) * share]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window(Share):
+    """A share, and the means to read and to grade it.
+
+    grade: rewards of texts after the prompts of these rows, NaN where nothing graded one. All
+        ranks call it.
+    length: tokens of a completion.
+    """
+
+    length: int
+    loaded: LoadedModel
+    grade: Callable[[Rows, Completions], Float[Tensor, " R"]]
 
 
 @dataclass(frozen=True, kw_only=True)

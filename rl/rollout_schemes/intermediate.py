@@ -119,7 +119,7 @@ class Intermediate(RolloutScheme):
 def _foreseen(rollout: Rollout, steps: Sequence[int], window: Window) -> Completions:
     """All graded completions, those of a rollout next to each other."""
     steps_P1 = torch.tensor(steps, device=rollout.step_map.device)[:, None]
-    visible_BPL = rollout.step_map[:, None] <= steps_P1
+    visible_BPL = rollout.step_map[:, None] < steps_P1
     return completions(
         window.loaded,
         [row for row in window.rows for _ in steps],

@@ -1,9 +1,9 @@
 """From the command line's words to estimators and samplers, as in a recipe.
 
-    elbo                                   a name of the registry
-    '{name: elbo, samples: 4}'             with settings
-    my_file.py:MyEstimator                 your own class
-    '{name: "my_file.py:MyEstimator", strength: 2}'
+elbo                                   a name of the registry
+'{name: elbo, samples: 4}'             with settings
+my_file.py:MyEstimator                 your own class
+'{name: "my_file.py:MyEstimator", strength: 2}'
 """
 
 from collections.abc import Mapping

@@ -121,7 +121,9 @@ class Chain:
     completion: Int[Tensor, "C L"]
 
 
-def make_chain(length: int, *, completions: int = 12, sharpness: float = 3.0, seed: int = 1) -> Chain:
+def make_chain(
+    length: int, *, completions: int = 12, sharpness: float = 3.0, seed: int = 1
+) -> Chain:
     """sharpness: standard deviation of the transition logits; the change has 0.03."""
     random = torch.Generator().manual_seed(seed)
     theta = sharpness * torch.randn(V, V, generator=random, dtype=Double)
@@ -160,7 +162,11 @@ def measure_noise(
     C, L = chain.completion.shape
     probe = _sequences(chain.completion)
     one, two = (estimator.plan(probe, BatchRandom(C, number)) for number in (0, 1))
-    D = 2 if torch.equal(one.completion, two.completion) and torch.equal(one.weight, two.weight) else plans
+    D = (
+        2
+        if torch.equal(one.completion, two.completion) and torch.equal(one.weight, two.weight)
+        else plans
+    )
     rows = torch.arange(C).repeat_interleave(D)
     seqs = _sequences(chain.completion[rows])
     plan = estimator.plan(seqs, BatchRandom(C * D, seed))

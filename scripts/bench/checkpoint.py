@@ -15,7 +15,7 @@ Shapes: B completions, L tokens, D plans.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -173,5 +173,7 @@ def _statistics(value: Float[Tensor, "D B"], recorded: Float[Tensor, " B"]) -> d
     return {
         "std_nats": float(value.std(0).mean()),
         "gap_nats": float((mean - recorded).mean()),
-        "correlation": float(torch.corrcoef(torch.stack([mean, recorded]))[0, 1]) if spread else 0.0,
+        "correlation": float(torch.corrcoef(torch.stack([mean, recorded]))[0, 1])
+        if spread
+        else 0.0,
     }

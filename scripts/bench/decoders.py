@@ -48,7 +48,7 @@ class Decoder:
     def __init__(self, sampler: Sampler, logits: Float[Tensor, "Z L V"]) -> None:
         self.decoding = sampler.decoding(L)
         self.width = sampler.block_length or L
-        self._commits = _tokens_per_step(sampler)
+        self._commits = tokens_per_step(sampler)
         plain = logits.log_softmax(-1)
         outcomes = [(z, o) for z in range(len(STATES)) for o in self._outcomes(z, plain)]
         source = torch.tensor([z for z, _ in outcomes])
@@ -162,7 +162,8 @@ class Decoder:
         return total
 
 
-def _tokens_per_step(sampler: Sampler) -> int:
+def tokens_per_step(sampler: Sampler) -> int:
+    """ValueError for a sampler that cannot be enumerated."""
     sampler.validate(L)
     if sampler.rule not in RULES:
         raise ValueError(

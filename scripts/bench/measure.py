@@ -9,8 +9,7 @@ gives g = A d/d theta (its estimate of log p), over the randomness of tau and of
     cos / sqrt(1 + relvar / n)                      what n rollouts can reach
 
 E over tau is a sum over all of them. E over masks is a mean over plans, with more plans for
-likelier trajectories; an estimator whose plans are all equal is measured exactly. |E g|^2 comes
-from products of independent rounds of plans, so that their noise does not enter the cosine.
+likelier trajectories; an estimator whose plans are all equal is measured exactly.
 """
 
 import math
@@ -25,9 +24,11 @@ from estimators import Estimate, Estimator, MaskPlan, RowRandom, Sequences
 from rl.objectives.sign_rule import Negative, bound_by_sign
 from rl.samplers import Sampler
 
-from .decoders import COMPLETIONS, Decoder, Trajectories
+from .decoders import tokens_per_step
+from .direction import direction
+from .problem import Problem, rule_reward, sequences, solve
 from .tables import BatchRandom
-from .tiny import PROMPT, L, TinyDenoiser, V, train
+from .tiny import TinyDenoiser, train
 
 GROUP = 8  # completions of a prompt that are scored together in `forwards_shared`
 CHUNK = 4096  # rollouts whose gradients are in memory at a time
@@ -89,61 +90,6 @@ class Row:
         return self.cosine / math.sqrt(1 + self.relvar / max(rollouts, 1e-9))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Problem:
-    """A sampler on the tiny network, solved. row: a value per trajectory."""
-
-    name: str
-    decoder: Decoder
-    trajectories: Trajectories
-    advantage: Float[Tensor, " T"]
-    completion_logp: Float[Tensor, " T"]
-    gradient: Float[Tensor, " P"]
-
-
-def rule_reward() -> Float[Tensor, " X"]:
-    """1 where the last token is the sum of the others (mod V): it depends on all tokens."""
-    return (COMPLETIONS[:, :-1].sum(-1) % V == COMPLETIONS[:, -1]).double()
-
-
-def solve(
-    name: str, sampler: Sampler, denoiser: TinyDenoiser, reward: Float[Tensor, " X"]
-) -> Problem:
-    """Everything that can be known of a sampler without an estimator."""
-    decoder = Decoder(sampler, denoiser.logits)
-    p = decoder.completion_probability(denoiser.logits)
-    trajectories = decoder.trajectories(denoiser.logits)
-    which = (trajectories.completion * V ** torch.arange(L - 1, -1, -1)).sum(-1)
-    gradient = decoder.policy_gradient(denoiser.logits, reward)
-    return Problem(
-        name=name,
-        decoder=decoder,
-        trajectories=trajectories,
-        advantage=reward[which] - p @ reward,
-        completion_logp=p.log()[which],
-        gradient=denoiser.gradient_of_logits(gradient),
-    )
-
-
-def sequences(problem: Problem, rows: Int[Tensor, " B"]) -> Sequences:
-    """Those trajectories as rollouts; a padding token carries the number of the row."""
-    t = problem.trajectories
-    B = len(rows)
-    prompt = torch.tensor([(0, *PROMPT)]).repeat(B, 1)
-    prompt[:, 0] = torch.arange(B)
-    return Sequences(
-        prompt_ids=prompt,
-        prompt_mask=torch.tensor([False] + [True] * len(PROMPT)).expand(B, -1),
-        completion_ids=t.completion[rows],
-        completion_mask=torch.ones(B, L, dtype=torch.bool),
-        step_map=t.step_map[rows],
-        order_map=t.order_map[rows],
-        block_map=(torch.arange(L) // problem.decoder.width).expand(B, -1),
-        rollout_logp=t.token_logp[rows],
-        entropy=t.entropy[rows],
-    )
-
-
 def measure(
     name: str,
     contender: Contender,
@@ -172,15 +118,15 @@ def measure(
     value_RB = torch.stack([p.value for p in passes])
     std = float((weight * value_RB.var(0)).sum().sqrt()) if rounds > 1 else 0.0
     mean = float(weight @ value_RB.mean(0))
-    direction = _direction(torch.stack([p.gradient for p in passes]), problem.gradient)
+    found = direction(torch.stack([p.gradient for p in passes]), problem.gradient)
     square = sum(p.square for p in passes) / rounds
     return Row(
         estimator=name,
         sampler=problem.name,
-        cosine=direction.cosine,
-        cosine_error=direction.error,
-        relvar=square / direction.square - 1,
-        norm=math.sqrt(direction.square) / float(problem.gradient.norm()),
+        cosine=found.cosine,
+        cosine_error=found.error,
+        relvar=square / found.square - 1,
+        norm=math.sqrt(found.square) / float(problem.gradient.norm()),
         bias_nats=mean - float(t.probability @ problem.completion_logp),
         action_bias_nats=mean - float(t.probability @ t.action_logp),
         std_nats=std,
@@ -227,39 +173,6 @@ def _one_round(
     return _Round(value=value, gradient=gradient, square=square, forwards=forwards)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Direction:
-    cosine: float
-    error: float
-    square: float
-
-
-def _direction(rounds: Float[Tensor, "R P"], truth: Float[Tensor, " P"]) -> _Direction:
-    """Cosine of the mean with the truth, its jackknife error, and |mean|^2 without noise."""
-    cosine, square = _cosine(rounds, truth)
-    R = len(rounds)
-    if R < 3:
-        return _Direction(cosine=cosine, error=0.0, square=square)
-    others = [torch.cat([rounds[:r], rounds[r + 1 :]]) for r in range(R)]
-    without = torch.tensor([_cosine(some, truth)[0] for some in others])
-    error = float(without.std(correction=0)) * math.sqrt(R - 1)
-    return _Direction(cosine=cosine, error=error, square=square)
-
-
-def _cosine(rounds: Float[Tensor, "R P"], truth: Float[Tensor, " P"]) -> tuple[float, float]:
-    """The cosine of the mean, and |mean|^2 from products of different rounds.
-
-    Where noise is nearly all there is, a tenth of |mean|^2 with the noise is the least.
-    """
-    R, total = len(rounds), rounds.sum(0)
-    square = plain = float(total.square().sum()) / R**2
-    if R > 1:
-        different = float(total.square().sum() - rounds.square().sum()) / (R * (R - 1))
-        square = max(different, plain / 10)
-    cosine = float(total @ truth) / R / math.sqrt(square) / float(truth.norm())
-    return min(max(cosine, -1.0), 1.0), square
-
-
 def _always_the_same(estimator: Estimator, seqs: Sequences) -> bool:
     """Whether plans do not depend on chance."""
     B = len(seqs.completion_ids)
@@ -268,7 +181,10 @@ def _always_the_same(estimator: Estimator, seqs: Sequences) -> bool:
 
 
 def _equal(one: MaskPlan, two: MaskPlan) -> bool:
-    pairs = [(getattr(one, f), getattr(two, f)) for f in ("prompt", "completion", "weight", "importance", "choice")]
+    pairs = [
+        (getattr(one, f), getattr(two, f))
+        for f in ("prompt", "completion", "weight", "importance", "choice")
+    ]
     return all(a is b is None or torch.equal(a, b) for a, b in pairs)
 
 
@@ -296,6 +212,8 @@ def bench(
     on_row: Callable[[Row], None] = lambda row: None,
 ) -> list[Row]:
     """Every estimator with every sampler, on the tiny network of that seed."""
+    for sampler in samplers.values():
+        tokens_per_step(sampler)  # a mistake is told before anything is trained
     denoiser = denoiser or TinyDenoiser(train(seed))
     rows: list[Row] = []
     for sampler_name, sampler in samplers.items():

@@ -72,8 +72,8 @@ def _panel(panel: Axes, rows: Sequence[Row], families: Mapping[str, str]) -> Non
         best.setdefault(families[name], name)
     for name, line in lines.items():
         leads = best[families[name]] == name
-        style = {"lw": 2.2, "zorder": 3} if leads else {"lw": 0.7, "alpha": 0.55}
-        panel.plot(BUDGET, line, color=COLOURS[families[name]], **style)
+        width, alpha = (2.2, 1.0) if leads else (0.7, 0.55)
+        panel.plot(BUDGET, line, color=COLOURS[families[name]], lw=width, alpha=alpha)
     panel.set_xscale("log", base=2)
     panel.set_xlim(BUDGET[0], BUDGET[-1])
     panel.set_ylim(*HEIGHT)

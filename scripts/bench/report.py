@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
+from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 
 from .chain import ChainRow
 from .checkpoint import CheckpointRow
@@ -43,14 +45,15 @@ def write_json(path: str | Path, **parts: Any) -> None:
     target.write_text(text + "\n", encoding="utf-8")
 
 
-def gradient_table(rows: Sequence[Row], sampler: str) -> Table:
+def gradient_table(rows: Sequence[Row], sampler: str) -> Group:
     """One sampler: the best cosine at the largest budget of all forwards first."""
     mine = [(row, as_record(row)) for row in rows if row.sampler == sampler]
     budget = f"cosine_{TOTAL[-1]}_total"
     heads = ("cosine", "relvar", "bias", "std", "fwd", f"fwd G={GROUP}")
     reached = (f"{ROLLOUTS[-1]} rollouts", f"{FORWARDS[-1]} scoring", f"{TOTAL[-1]} total")
     forwards = mine[0][0].rollout_forwards
-    table = _table(f"rollouts by {sampler}, {forwards:.3g} forwards each", (*heads, *reached))
+    title = f"rollouts by {sampler}, {forwards:.3g} forwards each"
+    table = _table((*heads, *reached))
     for row, record in sorted(mine, key=lambda pair: -pair[1][budget]):
         table.add_row(
             row.estimator,
@@ -64,17 +67,16 @@ def gradient_table(rows: Sequence[Row], sampler: str) -> Table:
             f"{record[f'cosine_{FORWARDS[-1]}_forwards']:.3f}",
             f"{record[budget]:.3f}",
         )
-    return table
+    return Group(Text(title, style="bold"), table)
 
 
-def noise_table(rows: Sequence[ChainRow], length: int) -> Table:
+def noise_table(rows: Sequence[ChainRow], length: int) -> Group:
     """The Markov chain at one length."""
     mine = [row for row in rows if row.length == length]
     heads = ("fwd", "bias/token", "std/token", "std sqrt(fwd)", "relvar", "cosine")
-    table = _table(
-        f"Markov chain, {length} tokens; the policies differ by {mine[0].true_change:.2f} nats",
-        (*heads, "std of ratio", "not shared"),
-    )
+    change = mine[0].true_change
+    title = f"Markov chain, {length} tokens; two policies differ by {change:.2f} nats"
+    table = _table((*heads, "std of ratio", "not shared"))
     for row in mine:
         table.add_row(
             row.estimator,
@@ -87,12 +89,12 @@ def noise_table(rows: Sequence[ChainRow], length: int) -> Table:
             f"{row.shared:.2f}",
             f"{row.independent:.1f}",
         )
-    return table
+    return Group(Text(title, style="bold"), table)
 
 
-def checkpoint_table(rows: Sequence[CheckpointRow], title: str) -> Table:
+def checkpoint_table(rows: Sequence[CheckpointRow], title: str) -> Group:
     """A real checkpoint."""
-    table = _table(title, ("std", "gap", "correlation", "fwd", "ms"))
+    table = _table(("std", "gap", "correlation", "fwd", "ms"))
     for row in rows:
         table.add_row(
             row.estimator,
@@ -102,13 +104,11 @@ def checkpoint_table(rows: Sequence[CheckpointRow], title: str) -> Table:
             f"{row.forwards:.2f}",
             f"{1000 * row.seconds:.1f}",
         )
-    return table
+    return Group(Text(title, style="bold"), table)
 
 
-def _table(title: str, heads: Sequence[str]) -> Table:
-    table = Table(
-        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False
-    )
+def _table(heads: Sequence[str]) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("estimator", no_wrap=True)
     for head in heads:
         table.add_column(head, justify="right", no_wrap=True)

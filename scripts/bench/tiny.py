@@ -11,6 +11,7 @@ masking the prompt, state, masked position and symbol.
 
 import itertools
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -70,8 +71,12 @@ def toy_language(
     return prompt, torch.stack([first, second, third, fourth], dim=1)
 
 
+@cache
 def train(seed: int, steps: int = 2000) -> TinyNetwork:
-    """Masked diffusion training: t ~ U(0, 1), cross-entropy of the masked tokens over t."""
+    """Masked diffusion training: t ~ U(0, 1), cross-entropy of the masked tokens over t.
+
+    The same network each time: do not change its weights.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.random.manual_seed(seed)
         network = TinyNetwork()

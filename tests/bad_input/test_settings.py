@@ -134,7 +134,7 @@ def test_a_recipe_that_is_not_there_or_for_another_command(capsys) -> None:
 
 
 def test_names_are_listed(capsys) -> None:
-    kinds = "methods, estimators, objectives, samplers, models, tasks, rewards"
+    kinds = "methods, estimators, objectives, samplers, rollouts, models, tasks, rewards"
     for kind in kinds.split(", "):
         assert rl.train.main(["--list", kind]) == 0
         assert capsys.readouterr().out.split()

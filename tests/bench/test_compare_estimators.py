@@ -1,6 +1,7 @@
 """The command line: your own estimator, a real checkpoint, mistakes, and what is written."""
 
 import json
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from scripts.bench.measure import Contender
 from scripts.bench.reference import COSINES, TOLERANCE, differences
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "compare_estimators.py"
-MINE = '''
+MINE = """
 from dataclasses import dataclass
 from estimators import Elbo
 
@@ -26,7 +27,7 @@ class Mine(Elbo):
 
 def not_one() -> int:
     return 3
-'''
+"""
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
@@ -64,9 +65,8 @@ def test_an_estimator_is_written_as_in_a_recipe(mine: str) -> None:
     ],
 )
 def test_a_mistake_is_told(text: str, sentence: str, mine: str) -> None:
-    with pytest.raises(ValueError, match="^(.|\n)*") as told:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
         build("estimator", text, ESTIMATORS, Estimator)
-    assert sentence in str(told.value)
 
 
 def test_every_estimator_is_in_the_comparison() -> None:

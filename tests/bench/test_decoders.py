@@ -1,4 +1,4 @@
-"""Enumerated decoding: it is a probability, it is what the samplers do, and its gradient is right."""
+"""Enumerated decoding: a probability, what the samplers do, and the right gradient."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ from rl.samplers import (
     Threshold,
 )
 from scripts.bench.decoders import COMPLETIONS, Decoder
-from scripts.bench.measure import rule_reward, sequences, solve
+from scripts.bench.problem import rule_reward, sequences, solve
 from scripts.bench.tiny import L, TinyDenoiser
 
 SAMPLERS: dict[str, Sampler] = {

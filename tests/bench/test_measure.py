@@ -22,15 +22,12 @@ from rl.samplers import LeftToRight, LowConfidence, PlackettLuce, RandomOrder, S
 from scripts.bench.decoders import COMPLETIONS
 from scripts.bench.measure import (
     Contender,
-    Problem,
     Row,
     bench,
     by_sign,
     measure,
-    rule_reward,
-    sequences,
-    solve,
 )
+from scripts.bench.problem import Problem, rule_reward, sequences, solve
 from scripts.bench.tables import BatchRandom
 from scripts.bench.tiny import MASK, PROMPT, L, TinyDenoiser, TinyNetwork
 
@@ -132,7 +129,9 @@ def test_an_elbo_is_measured_as_one(denoiser: TinyDenoiser, network: TinyNetwork
     chance_V = torch.tensor(chances, dtype=torch.float64)
     elbo_X = chance_V @ value_VX
     loss = (p.detach() * (reward - p @ reward) * elbo_X).sum()
-    gradient = torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(network.parameters()))])
+    gradient = torch.cat(
+        [g.flatten() for g in torch.autograd.grad(loss, list(network.parameters()))]
+    )
     spread = (p * (chance_V @ (value_VX - elbo_X).detach().square())).sum().sqrt()
 
     row = measure("elbo", Contender(estimator=Elbo()), problem, denoiser, rollouts=3000)
@@ -155,7 +154,9 @@ def test_costs_are_those_that_one_counts_by_hand(denoiser: TinyDenoiser) -> None
     }
     rows = {
         row.estimator: row
-        for row in bench(compared, {"random": RandomOrder(steps=4)}, denoiser=denoiser, rollouts=900)
+        for row in bench(
+            compared, {"random": RandomOrder(steps=4)}, denoiser=denoiser, rollouts=900
+        )
     }
     assert {name: round(row.rollout_forwards, 9) for name, row in rows.items()} == dict.fromkeys(
         rows, 4.0

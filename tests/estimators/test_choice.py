@@ -178,7 +178,10 @@ def test_parameter_gradients_equal_finite_differences(case: tuple[int, Sampler])
     torch.testing.assert_close((ends[0] - ends[1]) / 2e-6, slope, rtol=1e-6, atol=0)
 
 
-@pytest.mark.parametrize("sampler", [LowConfidence(steps=2), Threshold(steps=2, threshold=0.2)])
+@pytest.mark.parametrize(
+    "sampler",
+    [LowConfidence(steps=4, temperature=3.0), Threshold(steps=4, threshold=0.5, temperature=3.0)],
+)
 def test_how_a_transformer_is_cut_up_changes_nothing(
     sampler: Sampler, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,6 +92,40 @@ def test_values_and_gradients_equal_dense_forwards_of_single_rows(
     assert (gradient(denoiser, answers) - expected).norm() < 1e-6 * expected.norm()
 
 
+class Together:
+    """Notes how many positions, and which entries, come in each call."""
+
+    whole_views = True
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[int, list[int]]] = []
+
+    def __call__(self, logits: Tensor, entries: Tensor, row: Tensor) -> tuple[Tensor, ...]:
+        self.calls.append((len(logits), entries.tolist()))
+        return raw(logits, entries, row)
+
+
+@pytest.mark.parametrize(
+    ("positions_per_chunk", "sizes"),
+    [(1, [3, 2, 1, 1]), (3, [3, 3, 1]), (4, [3, 4]), (5, [5, 2]), (9, [7])],
+)
+def test_positions_of_a_row_stay_together_where_the_reduce_needs_it(
+    positions_per_chunk: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the order of their ids, the distinct rows ask for 3, 2, 1 and 1 positions."""
+    denoiser, reduce = bert(), Together()
+    monkeypatch.setattr(denoiser_module, "LOGITS_PER_CHUNK", positions_per_chunk * 12)
+    index = torch.tensor([3, 23, 18, 13, 4, 8, 19, 14, 17])
+    found, entries = denoiser(IDS, ATTENTION, index, reduce)
+    assert [size for size, _ in reduce.calls] == sizes
+    assert torch.equal(entries, torch.arange(len(index)))
+    alone = denoiser(IDS, ATTENTION, index, raw)[0]
+    torch.testing.assert_close(found, alone, rtol=0, atol=1e-5)
+    row = [0, 4, 3, 0, 0, 1, 3, 0, 3]  # of each entry; rows 0 and 2 are equal
+    calls = [[row[entry] for entry in entries] for _, entries in reduce.calls]
+    assert sum(len(set(rows)) for rows in calls) == 4
+
+
 def test_equal_rows_are_run_once_even_if_their_padding_differs() -> None:
     denoiser = bert()
     answers(denoiser)

@@ -68,8 +68,8 @@ def test_the_section_is_optional_and_resolved() -> None:
     plain = load_recipe("R.yaml")
     assert plain.rollout == Independent()
     assert resolved(plain)["rollout"] == {"name": "independent"}
-    tree = load_recipe("R.yaml", ["rollout={name: tree, branching: 2}"])
-    assert tree.rollout == Tree(depth=2, branching=2)
+    tree = load_recipe("R.yaml", ["rollout={name: tree, branching: [2, 2]}"])
+    assert tree.rollout == Tree(branching=(2, 2))
     path = write_resolved(tree, "out")
     assert load_recipe(path).rollout == tree.rollout
     assert load_recipe("R.yaml", ["rollout={name: intermediate, kept: 2}"]).rollout == (
@@ -89,10 +89,10 @@ def test_recorded_needs_neither_sampler_nor_rewards() -> None:
 
 WRONG = {
     "rollout=tre": "command line: rollout: unknown rollout 'tre'; did you mean 'tree'? ...",
-    "rollout={name: tree, dept: 2}": "command line: rollout.dept: unknown key; did you mean 'de...",
-    "rollout={name: tree, depth: 0}": "command line: rollout: depth is 0; use at least 1, ...",
-    "rollout={name: tree}": "R.yaml: rollout: depth 2 and branching 4 give 16 completions per "
-    "prompt, but trainer.num_generations is 4; make them equal",
+    "rollout={name: tree, part: [2]}": "command line: rollout.part: unknown key; did you mean ...",
+    "rollout={name: tree, branching: [1]}": "command line: rollout: branching is [1]; use one ...",
+    "rollout={name: tree}": "R.yaml: rollout: branching [4, 4] gives 16 completions per prompt, "
+    "but trainer.num_generations is 4; make them equal",
     "rollout=intermediate": "R.yaml: rollout: kept is 8, but sampler.steps is 4; use at most 4",
     "rollout=recorded": "R.yaml: rewards: leave this section out: rollout Recorded brings the "
     "rewards with the completions",
@@ -120,7 +120,7 @@ def test_sections_that_would_be_ignored_are_all_told() -> None:
 
 
 def test_a_tree_is_written_by_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    tree = "rollout={name: tree, branching: 2}"
+    tree = "rollout={name: tree, branching: [2, 2]}"
     check_recipe(load_recipe("R.yaml", [tree]))
     monkeypatch.setenv("WORLD_SIZE", "2")
     sizes = ["trainer.per_device_train_batch_size=2", "trainer.gradient_accumulation_steps=1"]

@@ -38,7 +38,7 @@ def placed(completions: list[str], **_: Any) -> list[float]:
 
 
 SCHEMES: dict[str, tuple[RolloutScheme, Estimator, Any]] = {
-    "tree": (Tree(depth=2, branching=2), Trajectory(segments=2), graded),
+    "tree": (Tree(branching=(2, 2)), Trajectory(segments=2), graded),
     "intermediate": (Intermediate(kept=2), PredictedX0(), graded),
     "inpaint": (Inpaint(min_chunk=2, max_chunk=3), MeanField(), placed),
 }

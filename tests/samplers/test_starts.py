@@ -141,6 +141,15 @@ def test_a_prediction_comes_with_its_log_probs() -> None:
     torch.testing.assert_close(out.prediction_logp[:, 0][~visible], logp[~visible])
 
 
+def test_a_prediction_outside_of_the_block_has_randomness_of_its_own() -> None:
+    """All tokens are equally likely everywhere: equal random numbers would give equal tokens."""
+    model = TinyDenoiser()
+    torch.nn.init.zeros_(model.W)
+    out = write(model, sampler_of("left_to_right", block_length=1), record=[0, 1])
+    assert all(len(row.unique()) > 1 for row in out.predictions.flatten(0, 1))
+    assert not torch.equal(out.predictions[:, 0, 2:], out.predictions[:, 1, 2:])
+
+
 def test_a_row_that_is_done_is_its_own_prediction() -> None:
     out = write(TinyDenoiser(), Threshold(steps=6, threshold=0.01), record=[3])
     assert out.nfe.tolist() == [1] * 4

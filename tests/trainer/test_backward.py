@@ -40,7 +40,7 @@ def gradient(
     trainer.args.backward = mode
     trainer.model.zero_grad()
     trainer.collected.take(lambda x: x)
-    loss = trainer.updater.loss(trainer.model, batch, 0)
+    loss = trainer.updater.loss(trainer.model, batch)
     trainer.accelerator.backward(loss)
     parameters = trainer.model.parameters()
     flat = torch.cat([x.grad.flatten() for x in parameters if x.grad is not None])

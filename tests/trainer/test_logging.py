@@ -142,7 +142,7 @@ def test_a_diverged_run_stops_and_says_so(make: Make, where: str) -> None:
 
 
 def test_advantages_per_token_and_their_log(make: Make, tmp_path: Path) -> None:
-    trainer = make(estimator=Trajectory(segments=2), scheme=Tree(depth=2, branching=2), max_steps=2)
+    trainer = make(estimator=Trajectory(segments=2), scheme=Tree(branching=(2, 2)), max_steps=2)
     trainer.train()
     assert all(entry["grad_norm"] > 0 for entry in steps(trainer))
     assert (tmp_path / "run/completions/step_000001_rank_0.jsonl").exists()
