@@ -28,13 +28,13 @@ PRESET = {
 }
 
 
-def test_the_published_methods() -> None:
-    assert list(METHODS) == PUBLISHED
+def test_the_published_methods_and_ours() -> None:
+    assert list(METHODS) == [*PUBLISHED, "last_step_tree"]
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_a_method_says_where_it_is_from(method: Method) -> None:
-    assert re.fullmatch(r"arXiv:\d{4}\.\d{5}", method.paper)
+    assert re.fullmatch(r"arXiv:\d{4}\.\d{5}|this project", method.paper)
     assert method.repository is None or re.fullmatch(r"[\w-]+/[\w.-]+", method.repository)
     assert method.title
     assert method.notes

@@ -4,7 +4,7 @@ What a recipe writes in the same sections wins, key by key. `python -m rl.train 
 shows the result.
 """
 
-from . import bounds, fixed_order, one_step, recorded_steps
+from . import bounds, fixed_order, one_step, ours, recorded_steps
 from .base import Method, expand, undecided
 
 METHODS: dict[str, Method] = {
@@ -35,6 +35,7 @@ METHODS: dict[str, Method] = {
     "dipod": bounds.DIPOD,
     "gdsd": bounds.GDSD,
     "igpo": one_step.IGPO,
+    "last_step_tree": ours.LAST_STEP_TREE,
 }
 
 __all__ = ["METHODS", "Method", "expand", "undecided"]

@@ -22,7 +22,7 @@ class Method:
     """
 
     title: str
-    paper: str  # arXiv id
+    paper: str  # arXiv id, or this project
     repository: str | None = None  # on GitHub; None: none that we know
     estimator: Section
     objective: Section

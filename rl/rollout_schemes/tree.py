@@ -47,7 +47,8 @@ from .base import Rollouts, RolloutScheme, Share, Window
 class Tree(RolloutScheme):
     """
     branching: b_1 .. b_D; their product is trainer.num_generations.
-    parts: relative lengths of the D parts, in steps; null: equal ones.
+    parts: relative lengths of the D parts, in steps; null: equal ones; last_step: the last part is
+        the last step, the others are equal.
     weight: learn from a part in every completion that has it, or as much from each node.
     """
 
@@ -56,7 +57,7 @@ class Tree(RolloutScheme):
     whole_groups = True
 
     branching: tuple[int, ...] = (4, 4)
-    parts: tuple[int, ...] | None = None
+    parts: tuple[int, ...] | Literal["last_step"] | None = None
     weight: Literal["path", "node"] = "path"
 
     def __post_init__(self) -> None:
@@ -66,7 +67,7 @@ class Tree(RolloutScheme):
                 "2, to have siblings"
             )
         parts = self.parts
-        if parts is not None and (len(parts) != len(self.branching) or min(parts) < 1):
+        if isinstance(parts, tuple) and (len(parts) != len(self.branching) or min(parts) < 1):
             raise ValueError(
                 f"parts are {list(parts)}; use one length, at least 1, for each of the "
                 f"{len(self.branching)} numbers of branching, or null for equal parts"
@@ -97,7 +98,7 @@ class Tree(RolloutScheme):
                 "sampler"
             )
         if sampler is not None:
-            ends = [0, *self._ends(sampler.steps)]
+            ends = [0, *self.ends(sampler.steps)]
             if any(a >= b for a, b in itertools.pairwise(ends)):
                 raise ValueError(
                     f"sampler.steps is {sampler.steps}, and the parts would end after steps "
@@ -123,7 +124,7 @@ class Tree(RolloutScheme):
         """Part by part, one row per node; a node's name is that of the first leaf below it."""
         assert share.sampler is not None
         rollout: Rollout | None = None
-        ends = self._ends(share.sampler.steps)
+        ends = self.ends(share.sampler.steps)
         for part, branches in enumerate(self.branching):
             below = self._leaves(part)
             nodes = torch.arange(0, len(share.rows), below).tolist()
@@ -143,12 +144,15 @@ class Tree(RolloutScheme):
         """Completions below a node that wrote this part."""
         return math.prod(self.branching[part + 1 :])
 
-    def _ends(self, steps: int) -> list[int]:
+    def ends(self, steps: int) -> list[int]:
         """Steps that are done at the end of each part."""
+        if self.parts == "last_step":
+            D = len(self.branching) - 1
+            return [-(-(steps - 1) * d // D) for d in range(1, D + 1)] + [steps]
         parts = self.parts or (1,) * len(self.branching)
         return [-(-steps * done // sum(parts)) for done in itertools.accumulate(parts)]
 
     def level(self, rollout: Rollout, share: Share) -> Int[Tensor, "B L"]:
         assert share.sampler is not None
-        ends = torch.tensor(self._ends(share.sampler.steps), device=rollout.step_map.device)
+        ends = torch.tensor(self.ends(share.sampler.steps), device=rollout.step_map.device)
         return torch.searchsorted(ends, rollout.step_map.contiguous(), right=True)

@@ -29,6 +29,7 @@ def differences(
         {name: ESTIMATORS_COMPARED[name] for name in estimators or next(iter(theirs.values()))},
         {name: SAMPLERS_COMPARED[name] for name in samplers or theirs},
         seed,
+        rollouts=16000,
         on_row=on_row,
     )
     return {

@@ -25,7 +25,7 @@ def leaves(window: NewWindow, scheme: Tree, *prompts: str, steps: int = 4, **how
 def test_siblings_share_exactly_what_was_written_before_they_part(window: NewWindow) -> None:
     scheme = Tree(branching=(2, 2, 2))
     sequences = leaves(window, scheme, "ab", "abcd", steps=6).completions.sequences
-    ids, level = sequences.completion_ids, sequences.step_map * 3 // 6
+    ids, level = sequences.completion_ids, sequences.recorded("step_map") * 3 // 6
     assert level.unique().tolist() == [0, 1, 2]
     for first in range(0, 16, 8):
         for a in range(8):
@@ -58,7 +58,7 @@ def test_trajectory_scores_each_part_from_the_canvas_it_was_written_on(
     """Also where the parts are not equally long: 3 steps are 2 and 1, 5 are 3 and 2."""
     sequences = leaves(window, Tree(branching=(2, 2)), "ab", steps=steps).completions.sequences
     plan = Trajectory(segments=2).plan(sequences, RowRandom([0] * 4))
-    late = sequences.step_map >= -(-steps // 2)
+    late = sequences.recorded("step_map") >= -(-steps // 2)
     assert torch.equal(plan.completion, torch.stack([torch.ones_like(late), late], dim=1))
     assert torch.equal(plan.weight != 0, torch.stack([~late, late], dim=1))
     # so siblings are scored from equal canvases
@@ -114,6 +114,21 @@ def test_parts_of_unequal_length_and_branching(window: NewWindow) -> None:
     assert torch.equal(prefixes[0::2], prefixes[1::2])
     assert len({tuple(row) for row in prefixes.tolist()}) == 3
     assert len({tuple(row) for row in sequences.completion_ids.tolist()}) == 6
+
+
+@pytest.mark.parametrize(
+    ("branching", "parts", "ends"),
+    [
+        ((8, 4), "last_step", [7, 8]),
+        ((2, 2, 2), "last_step", [4, 7, 8]),
+        ((4,), "last_step", [8]),
+        ((2, 2), None, [4, 8]),
+        ((2, 2, 2), None, [3, 6, 8]),
+        ((2, 2), (3, 1), [6, 8]),
+    ],
+)
+def test_where_the_parts_of_eight_steps_end(branching, parts, ends: list[int]) -> None:
+    assert Tree(branching=branching, parts=parts).ends(8) == ends
 
 
 def test_all_parts_are_divided_by_the_spread_of_the_whole_group(window: NewWindow) -> None:
