@@ -48,10 +48,13 @@ def _heading(recipe: Recipe) -> list[RenderableType]:
     if recipe.method is None:
         return [_title(f"{recipe.path}: no method, its sections are written out")]
     method = METHODS[recipe.method]
-    code = f"github.com/{method.repository}" if method.repository else "no code known to us"
+    source = f"{method.title}, {method.paper}"
+    if method.published:
+        code = f"github.com/{method.repository}" if method.repository else "no code known to us"
+        source += f", {code}"
     return [
         _title(f"{recipe.path}: method {recipe.method}"),
-        _items([f"{method.title}, {method.paper}, {code}", *method.notes]),
+        _items([source, *method.notes]),
     ]
 
 

@@ -106,7 +106,8 @@ def notes() -> str:
             if repository
             else "no code known to us"
         )
-        parts.append(f"### {name}\n\n{method.title}, {linked(method.paper)}, {source}\n")
+        source = f", {source}" if method.published else ""
+        parts.append(f"### {name}\n\n{method.title}, {linked(method.paper)}{source}\n")
         parts += [f"- {note}" for note in method.notes]
         parts.append("")
     return "\n".join(parts)

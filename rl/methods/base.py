@@ -33,6 +33,10 @@ class Method:
     notes: tuple[str, ...] = ()
 
     @property
+    def published(self) -> bool:
+        return self.paper.startswith("arXiv:")
+
+    @property
     def sections(self) -> dict[str, Section]:
         names = ("sampler", "rollout", "estimator", "objective", "advantage", "trainer")
         parts = {name: getattr(self, name) for name in names}

@@ -18,7 +18,7 @@ from .tiny import PROMPT, L, TinyDenoiser, V
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """A sampler on the tiny network, solved. row: a value per trajectory."""
+    """A sampler on the tiny network, solved; [T] is one number per trajectory."""
 
     name: str
     decoder: Decoder

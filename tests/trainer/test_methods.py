@@ -26,11 +26,11 @@ trainer:
   output_dir: out
   save_strategy: "no"
   max_steps: 1
-  per_device_train_batch_size: {batch}
+  per_device_train_batch_size: 8
   max_completion_length: 8
   learning_rate: 1e-2
   disable_tqdm: true
-  num_generations: {group}
+  num_generations: 4
   num_iterations: 2
 """
 WRITTEN = """\
@@ -40,8 +40,12 @@ sampler: {steps: 4}
 """
 RECORDED = "task: {name: preference_pairs, path: pairs.jsonl}"
 REWARD = "def letters(completion, **columns): return sum(map(ord, completion)) % 7 / 7\n"
-GROUPS = {"d_tree_rpo": 16, "vrpo": 2}  # the others take what the recipe says
-OVERRIDES = {"mdpo": ["rollout.kept=3", "sampler.temperature=1"]}  # of four steps; scale of logits
+OVERRIDES = {
+    "vrpo": ["trainer.num_generations=2"],
+    "mdpo": ["rollout.kept=3", "sampler.temperature=1"],  # of four steps; scale of the logits
+    "d_tree_rpo": ["rollout.branching=[2, 2]"],  # one for each of four completions
+    "last_step_tree": ["rollout.branching=[2, 2]"],
+}
 NO_EQUAL_VIEWS = ("gdpo", "spg", "stable_drl")  # others have some, which are run once
 RUNNABLE = [method for method in METHODS if method != "d2_any_order"]
 
@@ -55,11 +59,7 @@ def recipe(tmp_path: Path, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch):
 
     def recipe(method: str, *overrides: str):
         source = RECORDED if method == "vrpo" else WRITTEN
-        group = GROUPS.get(method, 4)
-        text = RECIPE.format(
-            method=method, model=tiny_bert, source=source, group=group, batch=max(group, 8)
-        )
-        Path("R.yaml").write_text(text)
+        Path("R.yaml").write_text(RECIPE.format(method=method, model=tiny_bert, source=source))
         return load_recipe("R.yaml", [*OVERRIDES.get(method, []), *overrides])
 
     return recipe
