@@ -30,7 +30,7 @@ class Estimator(ABC):
     """Base of every estimator: a frozen dataclass of its settings. Write `plan` and `views`.
 
     after_eos: tokens after the first EOS are always shown as masks and not scored ("mask"),
-        shown as written and not scored ("keep"), or treated like every other token ("score").
+        shown once written and not scored ("keep"), or treated like every other token ("score").
     at_rollout_temperature: score under the distribution that the rollouts were sampled from
         (temperature, top_k, top_p), instead of temperature 1 and all tokens.
     """

@@ -27,6 +27,9 @@ _KINDS = {
 }
 _ALWAYS = ("num_generations", "num_iterations", "max_completion_length")  # of the trainer's keys
 
+# what else shapes a gradient: clipping and passes, scaled or cut advantages, hints
+_UNBIASED = "its gradient is unbiased, until advantages are scaled and ratios leave 1"
+
 
 def explanation(recipe: Recipe) -> RenderableType:
     """The expansion of the method, what is estimated, and what a completion costs."""
@@ -120,11 +123,11 @@ def _pair(estimator: Estimator, sampler: Sampler, length: int) -> list[str]:
         f"steps at temperature {sampler.temperature}{cut}."
     )
     if estimator.exact_for(decoding):
-        return [written, "The estimate is their exact log-probability: an unbiased gradient."]
+        return [written, f"The estimate is their exact log-probability: {_UNBIASED}."]
     if estimator.unbiased_for(decoding):
         return [
             written,
-            "In the mean, the estimate is their log-probability: an unbiased gradient.",
+            f"In the mean, the estimate is their log-probability: {_UNBIASED}.",
         ]
     exact = exact_estimators(sampler, length)
     instead = " or ".join(inline(section) for section in exact)

@@ -14,6 +14,7 @@ from typing import Any
 from rl.backward import check_mode
 from rl.binding import located, parameters
 from rl.checkpoints import last_whole_checkpoint
+from rl.loss_check import check_loss
 from rl.models.denoiser import ModelDenoiser
 from rl.provenance import RESOLVED, resolved
 from rl.recipe import Recipe, RecipeError
@@ -78,6 +79,9 @@ def check_recipe(
             check("objective", lambda: _reweighs_completions(recipe))
             check("trainer.backward", lambda: _exact_backward(recipe))
             check("rollout", lambda: check_rollout(recipe))
+            if len(problems) == earlier:
+                length = trainer_value(recipe, "max_completion_length")
+                check("objective", lambda: check_loss(recipe, length))
     if training and files:
         _check_run(recipe, check, resume=resume, overwrite=overwrite)
     if training and files and not problems:
@@ -218,6 +222,11 @@ def _reweighs_completions(recipe: Recipe) -> None:
     objective, scheme = recipe.objective, recipe.rollout
     if objective is None or scheme is None or not objective.reweighs:
         return
+    if scheme.per_token:
+        raise ValueError(
+            f"{_name(recipe, 'objective')} weighs whole completions, but rollout "
+            f"{_name(recipe, 'rollout')} credits their tokens; use rollout independent"
+        )
     if scheme.rows_per_completion > 1:
         raise ValueError(
             f"{_name(recipe, 'objective')} weighs the completions of a prompt against each "

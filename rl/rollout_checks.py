@@ -9,6 +9,7 @@ from estimators import RowRandom, Sequences
 from rl.binding import parameters
 from rl.recipe import Recipe
 from rl.recipe_binder import trainer_config
+from rl.rollout_schemes import Tree
 
 
 def check_rollout(recipe: Recipe) -> None:
@@ -19,6 +20,8 @@ def check_rollout(recipe: Recipe) -> None:
     scheme.validate(num_generations=group, length=length, sampler=recipe.sampler)
     if scheme.whole_groups:
         _check_whole_groups(recipe, group)
+    if isinstance(scheme, Tree):
+        _check_segments(scheme, getattr(recipe.estimator, "segments", None))
     if not scheme.writes:
         _check_scorable(recipe, length)
 
@@ -35,6 +38,17 @@ def _check_whole_groups(recipe: Recipe, group: int) -> None:
             f"the {group} completions of a prompt must be written by one process, which writes "
             f"{each} a rollout; make that a multiple of {group} (per_device_train_batch_size x "
             "steps_per_generation, or generation_batch_size / processes)"
+        )
+
+
+def _check_segments(tree: Tree, segments: int | None) -> None:
+    """Merged steps must not reach over the end of a part."""
+    equal = tree.parts is None or set(tree.parts) == {1}
+    if segments is not None and not (equal and segments == len(tree.branching)):
+        raise ValueError(
+            f"{segments} segments of equal length are not the parts of this tree; set "
+            f"estimator.segments to null, or rollout.parts to null and rollout.branching to "
+            f"{segments} numbers"
         )
 
 

@@ -144,9 +144,9 @@ def test_what_is_estimated(capsys) -> None:
     assert "a biased gradient. - Exact: estimator: {name: trajectory, segments: null, " in said
     said = told(capsys, "R.yaml", "method=agrpo")
     assert "at temperature 0.6, top_k 150, top_p 0.99." in said
-    assert "In the mean, the estimate is their log-probability: an unbiased gradient." in said
+    assert "In the mean, the estimate is their log-probability: its gradient is unbiased" in said
     said = told(capsys, "R.yaml", "method=just_grpo", "sampler.steps=16")
-    assert "The estimate is their exact log-probability: an unbiased gradient." in said
+    assert "The estimate is their exact log-probability: its gradient is unbiased" in said
     said = told(capsys, "R.yaml", "method=d2_step_merge")
     assert "trajectory gives a surrogate for the log-probability of the rollout's own" in said
     said = told(capsys, "R.yaml", "method=mdpo", "rollout.kept=3")

@@ -31,7 +31,7 @@ def test_the_minimal_loop_learns() -> None:
     assert sum(rewards[-10:]) / 10 > 0.6
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("estimator", [name for name in ESTIMATORS if name != "any_order"])
 def test_the_minimal_loop_takes_every_estimator(estimator: str, capsys) -> None:
     main = runpy.run_path(str(ROOT / "scripts/minimal_loop.py"))["main"]
     assert len(main(estimator, steps=2)) == 2

@@ -201,6 +201,8 @@ STABLE_DRL = Method(
     notes=(
         "The code draws other masks for the old policy than for the current one, and clips the "
         "noise that this makes in the weights; here they share their masks.",
+        "The weight's exponent is per token (objective.normalize_ratio: scored), where noise of "
+        "hundreds of tokens does not drown it; none takes the sum of the formula as printed.",
     ),
 )
 

@@ -3,7 +3,7 @@
 from .base import Method
 
 LAST_STEP_TREE = Method(
-    title="exact trajectories of a tree that branches at the last step",
+    title="trajectories of a tree that branches at the last step",
     paper="this project",
     sampler={"name": "low_confidence", "temperature": 1.0},
     rollout={"name": "tree", "branching": [8, 4], "parts": "last_step"},
@@ -14,7 +14,8 @@ LAST_STEP_TREE = Method(
     notes=(
         "8 canvases per prompt are written up to the last step, and each is finished 4 times. "
         "Equal inputs are run once, so that the 32 completions cost as many forward passes as 8, "
-        "and 32 gradings.",
+        "and 32 gradings; when learning, if a micro-batch holds whole prompts "
+        "(trainer.per_device_train_batch_size a multiple of 32).",
         "The best gradient for its cost of all that we measured (estimators/README.md). It helps "
         "where the last step decides something: few steps with many tokens each. With a token or "
         "two a step, branch earlier (rollout.parts) or leave the rollout independent.",

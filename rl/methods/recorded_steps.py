@@ -145,7 +145,8 @@ EGSPO = Method(
     advantage={"baseline": "mean", "scale": "group"},
     trainer={"num_generations": 8, "num_iterations": 1, "learning_rate": 3e-5},
     notes=(
-        "Steps of highest entropy, without a correction: biased, as published.",
+        "Steps of highest entropy, without a correction: biased, as published. The loss is divided "
+        "by all tokens, those of other steps too: its scale, not its direction, depends on m.",
         "The step-wise advantages of EGSPO-SA, from one-shot completions, are not included.",
     ),
 )
@@ -168,7 +169,7 @@ RLDF = Method(
     trainer={"num_generations": 4, "num_iterations": 1, "learning_rate": 1e-6},
     notes=(
         "Steps with improbable tokens are drawn more often, without a correction, as published; "
-        "importance: true would correct it.",
+        "importance: true would correct it. The loss is divided by all tokens, as in egspo.",
         "Everything decoded at a drawn step or after it is masked, and the tokens decoded there "
         "are scored; the code's other target, a clipped clean state, is not included.",
     ),
@@ -189,8 +190,8 @@ MASK_AWARE_PG = Method(
     advantage={"baseline": "mean", "scale": "none"},
     trainer={"num_generations": 6, "num_iterations": 12, "learning_rate": 3e-6},
     notes=(
-        "12 of 32 merged segments are scored; with sampler.steps at most 32 the estimate is exact "
-        "in the mean, positions included. estimator.segments: null never merges.",
+        "12 of 32 merged segments are scored, as published. With estimator.segments: null nothing "
+        "is merged, and the estimate is exact in the mean, positions included.",
         "We know no code; clip bounds, group size and passes are common values.",
     ),
 )

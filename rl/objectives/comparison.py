@@ -7,6 +7,7 @@ a sequence's log-prob is a sum, and has it inside.
 Shapes: B rows, L completion tokens, M views, E terms, U units (terms, steps or sequences).
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,6 +16,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from estimators import Estimate
+
+# A choice hangs on which of two probabilities is larger, and may flip by rounding alone: the
+# log-ratio of one choice is held to this, beyond which it has no gradient.
+MOST_BY_CHOICE = math.log(5.0)
 
 Level = Literal["token", "step", "sequence"]
 Aggregation = Literal["token_mean", "sequence_mean", "constant", "sequence_sum"]
@@ -56,6 +61,7 @@ class Comparison:
     advantages: Float[Tensor, "B *A"]
     scored: Bool[Tensor, "B L"]
     groups: Int[Tensor, " B"] | None = None
+    sizes: Float[Tensor, " B"] | None = None  # what stands for the number of scored tokens
 
     @property
     def reference(self) -> Estimate:
@@ -70,13 +76,15 @@ class Comparison:
         if self.advantages.ndim > 1:
             raise ValueError(
                 "these advantages are per token, but this objective (or its level) weighs whole "
-                "sequences; use one advantage per completion, or a token or step level"
+                "sequences; use a rollout that credits completions (independent), or level token"
             )
         return self.advantages
 
     def size(self, kind: Size) -> Float[Tensor, " B"]:
         """By what a sequence's log-ratio is divided."""
         scored_B = self.scored.sum(-1)
+        if kind == "scored" and self.sizes is not None:
+            return self.sizes
         if kind == "scored":
             scored_B = scored_B.clamp(min=1)
         else:
@@ -89,8 +97,10 @@ class Comparison:
     def units(self, level: Level, other: Estimate) -> Units:
         """Current log-probs, and how they differ from those of `other`."""
         if level == "token":
-            new = self.new.terms
+            new, tokens = self.new.terms, self.new.token_logp.shape[1]
             difference = (new.logp - other.terms.logp).masked_fill(~new.mask, 0.0)
+            held = difference[:, tokens:].clamp(-MOST_BY_CHOICE, MOST_BY_CHOICE)
+            difference = torch.cat([difference[:, :tokens], held], dim=1)
             return Units(logp=new.logp, difference=difference, mask=new.mask, weight=new.weight)
         if level == "step":
             logp_BM = _view_logp(self.new)
@@ -136,7 +146,16 @@ class Comparison:
             ref=None if self.ref is None else _as_tokens(self.ref),
             advantages=self.unit_advantages("step") if per_token else self.advantages,
             scored=_as_tokens(self.new).token_mask,
+            sizes=self._choices_made(),
         )
+
+    def _choices_made(self) -> Float[Tensor, " B"]:
+        """Steps that chose; drawn ones count as those that they stand for."""
+        assert self.new.choice_logp is not None
+        made_BM = self.new.choice_logp.detach().ne(0).to(self.new.choice_logp)
+        if self.new.importance is not None:
+            made_BM = made_BM * self.new.importance.to(made_BM)
+        return made_BM.sum(-1).clamp(min=1.0)
 
     def _views(self) -> Bool[Tensor, "B M"]:
         """Views that scored something."""

@@ -120,6 +120,7 @@ class RolloutScheme(ABC):
     writes: it needs the recipe's `sampler`. grades: it needs its `rewards`.
     compares: it uses the recipe's `advantage`.
     whole_groups: the completions of a prompt must be on one rank.
+    per_token: it credits tokens, not completions.
     """
 
     paper: ClassVar[str]
@@ -128,6 +129,7 @@ class RolloutScheme(ABC):
     grades: ClassVar[bool] = True
     compares: ClassVar[bool] = True
     whole_groups: ClassVar[bool] = False
+    per_token: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, window: Window) -> Rollouts:

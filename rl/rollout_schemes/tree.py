@@ -55,6 +55,7 @@ class Tree(RolloutScheme):
     paper = "d-TreeRPO, arXiv:2512.09675"
     changes = "completions branch while they are written; tokens are credited by branch"
     whole_groups = True
+    per_token = True
 
     branching: tuple[int, ...] = (4, 4)
     parts: tuple[int, ...] | Literal["last_step"] | None = None
@@ -90,7 +91,8 @@ class Tree(RolloutScheme):
         if num_generations != leaves:
             raise ValueError(
                 f"branching {list(self.branching)} gives {leaves} completions per prompt, but "
-                f"trainer.num_generations is {num_generations}; make them equal"
+                f"trainer.num_generations is {num_generations}; make them equal, for example by "
+                f"trainer.num_generations={leaves}"
             )
         if sampler is not None and sampler.rule == "threshold":
             raise ValueError(

@@ -177,7 +177,7 @@ CHOOSING = {"view": [[0, 0, 1]], "importance": [[1.0, 2.0]], "choice": tensor([[
         ("step", None, 1.2 + 2 * (0.9 * 0.6)),
         ("step", 0.4, 1.2 + 2 * 0.9 + 1.4 + 2 * 0.6),
         ("sequence", None, 3 * (1.1 * 1.2 * 0.9**2 * 1.5 * 0.6**2) ** (1 / 3)),
-        ("sequence", 0.4, 3 * (1.1 * 1.2 * 0.9**2) ** (1 / 3) + 2 * (1.5 * 0.6**2) ** (1 / 2)),
+        ("sequence", 0.4, 3 * (1.1 * 1.2 * 0.9**2) ** (1 / 3) + 3 * (1.5 * 0.6**2) ** (1 / 3)),
     ],
 )
 def test_choices_are_terms_or_have_a_clip_of_their_own(level, epsilon_choice, loss) -> None:
@@ -187,6 +187,28 @@ def test_choices_are_terms_or_have_a_clip_of_their_own(level, epsilon_choice, lo
     out = case(new, [1.0]).apply(objective)
     assert out.loss.item() == pytest.approx(-loss, abs=1e-12)
     assert ("choice_ratio/mean" in out.metrics) == (epsilon_choice is not None)
+
+
+def test_drawn_choices_have_the_ratio_of_all_of_them() -> None:
+    """Two of four steps, each of importance 2; the four choices have equal ratios."""
+    every = ratios([1.0] * 4, view=[[0, 1, 2, 3]], choice=tensor([[1.1] * 4]).log())
+    drawn = ratios(
+        [1.0] * 2, view=[[0, 1]], importance=[[2.0, 2.0]], choice=tensor([[1.1] * 2]).log()
+    )
+    objective = Clipped(level="sequence", epsilon_choice=0.15, aggregation="sequence_sum")
+    losses = [case(new, [1.0]).apply(objective) for new in (every, drawn)]
+    assert [values(out)["choice_ratio/mean"] for out in losses] == pytest.approx([1.1, 1.1])
+    assert losses[0].loss.item() == pytest.approx(-4 - 4 * 1.1)
+    assert losses[1].loss.item() == pytest.approx(-2 - 4 * 1.1)
+
+
+@pytest.mark.parametrize("flip", [-30.0, 30.0])
+def test_a_choice_that_flips_is_held(flip: float) -> None:
+    """Bad completions have no bound from above of their own."""
+    out = case(ratios([1.0], choice=[[flip]]), [-1.0]).apply(
+        Clipped(epsilon=0.9, aggregation="sequence_sum")
+    )
+    assert out.loss.item() == pytest.approx(1 + (5.0 if flip > 0 else 1 / 5))
 
 
 def test_metrics_of_choices() -> None:

@@ -19,7 +19,7 @@ by_name = pytest.mark.parametrize("task", DRAWN, ids=lambda task: task.name)
 def test_registry_names_graders_that_exist():
     for name, task in TASKS.items():
         assert task.name == name
-        assert task.grader in REWARDS
+        assert task.grader in REWARDS or name.startswith("preference_")  # graded in the data
 
 
 @by_name
