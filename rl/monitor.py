@@ -34,16 +34,17 @@ class Monitor(TrainerCallback):
 
     def _log(self) -> None:
         assert self.trainer is not None
-        trainer = self.trainer
+        trainer, sampler = self.trainer, self.trainer.sampler
+        assert sampler is not None, "an evaluation writes"
         with trainer.denoiser() as denoiser:
             results = evaluate(
                 denoiser,
                 trainer.loaded,
                 self.rows,
-                trainer.sampler,
+                sampler,
                 trainer.shape.length,
                 grader=self.grader,
-                config=self.config.monitor(trainer.sampler),
+                config=self.config.monitor(sampler),
             )
         (accuracy,) = results["greedy"].values()
         trainer.log_now(

@@ -121,7 +121,7 @@ def picture(results: dict[str, list[dict[str, Any]]], path: Path) -> None:
 
 def main() -> None:
     methods: dict[str, list[str]] = yaml.safe_load(METHODS.read_text())
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=methods, default=[*methods])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--steps", type=int, default=100)

@@ -95,7 +95,7 @@ def survivors(faults: list[Mutation]) -> list[Mutation]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these faults")
     parser.add_argument("--list", action="store_true", help="print the faults and stop")
     options = parser.parse_args()
