@@ -1,6 +1,6 @@
 """Train the tiny task with several methods and seeds; compare what they reach, and at what cost.
 
-python scripts/learning_curves.py [--only NAME ...] [--seeds 0 1 2] [--out runs/learning_curves]
+python scripts/learning_curves.py [--only NAME ...] [--seeds 0 1 2] [--steps 100] [--out FOLDER]
 
 Each seed has its own supervised model and its own RL seed; all methods start from the same models
 and run the same number of optimizer steps. Held-out accuracy is on test prompts that no training

@@ -7,11 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from estimators import ESTIMATORS
 from rl.models import MODELS
 from rl.models.loading import load
 from rl.models.source import ModelSource
+from rl.recipe import load_recipe
+from rl.recipe_checks import check_recipe
 
 ROOT = Path(__file__).parents[1]
 
@@ -80,3 +83,19 @@ def test_a_tiny_checkpoint_is_not_written_over_something_else(
     assert capsys.readouterr().err.strip() == (
         f"error: {tmp_path} exists and is not an empty folder; name a new one."
     )
+
+
+def test_the_methods_of_the_learning_curves_fit_their_recipe() -> None:
+    script = runpy.run_path(str(ROOT / "scripts/learning_curves.py"))
+    methods = yaml.safe_load(script["METHODS"].read_text())
+    assert len(methods) == 5
+    for overrides in methods.values():
+        check_recipe(load_recipe(ROOT / "recipes/tiny_cpu.yaml", overrides), files=False)
+
+
+def test_intervals_of_the_learning_curves() -> None:
+    """Student's t: 4.303 with two degrees of freedom."""
+    script = runpy.run_path(str(ROOT / "scripts/learning_curves.py"))
+    mean, half = script["mean_and_half_width"]([1.0, 2.0, 3.0])
+    assert mean == 2.0
+    assert half == pytest.approx(4.303 / 3**0.5, abs=2e-3)
