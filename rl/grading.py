@@ -84,7 +84,8 @@ class Grading:
                 "duplicates",
                 f"{100 * float(repeated_N.mean()):.0f} % of the completions of step {step + 1} are "
                 "equal to another one of their group, which has nothing to learn from it; raise "
-                "sampler.temperature, or stop if rewards have stopped rising",
+                "sampler.temperature, branch a tree earlier (rollout.parts), or stop if rewards "
+                "have stopped rising",
             )
         self._add_to_log(rollouts)
 

@@ -17,6 +17,7 @@ def check_loss(recipe: Recipe, length: int) -> None:
     assert estimator is not None
     assert objective is not None
     assert scheme is not None
+    _check_grid(recipe)
     steps = length if recipe.sampler is None else recipe.sampler.steps
     decoding = PLAIN if recipe.sampler is None else recipe.sampler.decoding(length)
     seqs = _sequences(length, steps, written=scheme.writes)
@@ -35,6 +36,16 @@ def check_loss(recipe: Recipe, length: int) -> None:
     scored = estimator.scored(seqs)
     totals = Totals(tokens=float(scored.sum()), sequences=2, length=length, statistic=2.0)
     objective(estimate, estimate, estimate, advantages, scored, totals, torch.tensor([0, 0]))
+
+
+def _check_grid(recipe: Recipe) -> None:
+    """A grid of masking ratios is spread over the passes of a rollout."""
+    fresh = recipe.trainer.get("fresh_masks", True)
+    if getattr(recipe.estimator, "grid", False) and not fresh:
+        raise ValueError(
+            "estimator.grid spreads its masking ratios over the passes of a rollout, but "
+            "trainer.fresh_masks is false, so that all passes share one; set one of them otherwise"
+        )
 
 
 def _sequences(length: int, steps: int, *, written: bool) -> Sequences:

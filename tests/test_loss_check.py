@@ -35,6 +35,10 @@ MISFITS = {
         [*TREE, "objective=weighted"],
         "weighs whole completions, but rollout tree credits",
     ),
+    "a grid without passes": (
+        ["estimator={name: random_mask, grid: true}", "trainer.fresh_masks=false"],
+        "all passes share one",
+    ),
     "segments that are not the parts": (
         [*TREE[:2], "rollout.parts=last_step", "estimator={name: trajectory, segments: 2}"],
         "2 segments of equal length are not the parts of this tree",
