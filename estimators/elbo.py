@@ -8,7 +8,8 @@ where n is the number of scored tokens and z the set of masked ones. `law` picks
 `coupled=True` scores both z and its complement, so that each token is scored once per pair; k is
 then drawn from U{0..n}, and the weights are (n+1)/k for z and (n+1)/(n-k) for its complement, or
 1/t and 1/(1-t), halved. `stratified=True` draws the `samples` masking levels from as many equal
-parts of their range. The mean is the bound in every case.
+parts of their range, `stratify_rows=True` those of all completions of a prompt, in random order
+(ESPO). The mean is the bound in every case.
 
 It is no longer the bound, but what some papers train on, with
 min_ratio, max_ratio: t ~ U(min_ratio, max_ratio)      DMPO, arXiv:2510.08233 (0.1 to 1, coupled)
@@ -48,6 +49,7 @@ class Elbo(Estimator):
     samples: int = 1
     coupled: bool = False
     stratified: bool = False
+    stratify_rows: bool = False
     law: Literal["count", "bernoulli"] = "count"
     weighting: Literal["elbo", "flat"] = "elbo"
     min_ratio: float = 0.0
@@ -70,7 +72,9 @@ class Elbo(Estimator):
     def plan(self, seqs: Sequences, random: RowRandom) -> MaskPlan:
         scored_B1L = self.scored(seqs).cpu()[:, None]
         n_B1 = scored_B1L.sum(-1).double()
-        u_BM = uniform(random, self.samples, stratified=self.stratified)
+        u_BM = uniform(
+            random, self.samples, stratified=self.stratified, over_rows=self.stratify_rows
+        )
         if self.law == "count":
             low = 0 if self.coupled else 1
             k_BM = low + (u_BM * (n_B1 + 1 - low)).long()  # U{low..n}

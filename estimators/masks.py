@@ -14,9 +14,17 @@ from .row_random import RowRandom
 from .rows import Sequences
 
 
-def uniform(random: RowRandom, samples: int, *, stratified: bool = False) -> Float[Tensor, "B M"]:
-    """`samples` numbers in [0, 1) per row; stratified: one in each of as many equal parts."""
+def uniform(
+    random: RowRandom, samples: int, *, stratified: bool = False, over_rows: bool = False
+) -> Float[Tensor, "B M"]:
+    """`samples` numbers in [0, 1) per row.
+
+    stratified: one in each of as many equal parts. over_rows: the samples of all completions of a
+        prompt in different parts.
+    """
     u_BM = random.per_row(samples)
+    if over_rows:
+        return (random.strata(samples) + u_BM) / (random.size * samples)
     return (torch.arange(samples) + u_BM) / samples if stratified else u_BM
 
 

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Hashable, Sequence
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
 
@@ -25,6 +25,7 @@ class RowRandom:
     rows:     one seed per row.
     groups:   one seed per row, equal for the rows of a group (completions of one prompt).
     rollouts: one seed per row, equal in every pass over the rollout.
+    places:   which completion of its group each row is, from 0; size: completions of a group.
     pass_index, passes: which pass over the rollout this is for, of how many.
     """
 
@@ -34,11 +35,15 @@ class RowRandom:
         groups: Sequence[int] | None = None,
         *,
         rollouts: Sequence[int] | None = None,
+        places: Sequence[int] | None = None,
+        size: int = 1,
         pass_index: int = 0,
         passes: int = 1,
     ) -> None:
         assert 0 <= pass_index < passes, f"pass {pass_index} of {passes}"
         self.pass_index, self.passes = pass_index, passes
+        self.size = size
+        self._places = torch.tensor([0] * len(rows) if places is None else list(places))
         self._rows = [Generator().manual_seed(seed) for seed in rows]
         groups = rows if groups is None else groups
         if len(groups) != len(self._rows):
@@ -62,6 +67,15 @@ class RowRandom:
     def per_group(self, *shape: int) -> Float[Tensor, "B *shape"]:
         """U[0, 1) of the given shape for every row, equal inside a group."""
         return _draw(self._groups, shape)[self._member]
+
+    def strata(self, samples: int) -> Int[Tensor, "B samples"]:
+        """Which of `size * samples` equal parts each sample of a row falls in.
+
+        All parts of a group are different, and each is as likely as any other.
+        """
+        order = self.per_group(self.size * samples).argsort(-1)
+        mine = self._places[:, None] * samples + torch.arange(samples)
+        return order.gather(1, mine)
 
     def per_rollout(self, *shape: int) -> Float[Tensor, "B *shape"]:
         """U[0, 1) of the given shape for every row, equal in every pass over the rollout."""

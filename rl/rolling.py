@@ -140,6 +140,8 @@ class Roller:
             rows=[stable_seed("plan", index, *key) for key in keys],
             groups=[stable_seed("plan", index, *key[:3]) for key in keys],
             rollouts=[stable_seed("plans", *key) for key in keys],
+            places=[key[3] for key in keys],
+            size=self.args.shape.num_generations,
             pass_index=index,
             passes=passes,
         )

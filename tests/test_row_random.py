@@ -6,6 +6,19 @@ import torch
 from estimators import RowRandom, stable_seed
 
 
+def test_strata_of_a_group_are_all_different_and_equally_likely() -> None:
+    seen = torch.zeros(3, 6)
+    for seed in range(600):
+        random = RowRandom([1, 2, 3], [seed] * 3, places=[0, 1, 2], size=3)
+        strata = random.strata(2)
+        assert sorted(strata.flatten().tolist()) == [0, 1, 2, 3, 4, 5]
+        alone = RowRandom([3, 1], [seed] * 2, places=[2, 0], size=3).strata(2)
+        assert torch.equal(alone, strata[[2, 0]])
+        seen += torch.nn.functional.one_hot(strata, 6).sum(1)
+    # 200 expected in each cell; standard deviation 11.5 (two of six without replacement)
+    assert float((seen - 200).abs().max()) < 4.5 * 11.5
+
+
 def test_seeds_are_the_same_in_every_process_and_version() -> None:
     assert stable_seed("plan", 0, 42, "gsm8k-17", 3, 5) == 25025975206539897
     assert stable_seed(0) == 20281953224300287

@@ -123,7 +123,7 @@ ESPO = Method(
         "law": "count",
         "samples": 2,
         "coupled": True,
-        "stratified": True,
+        "stratify_rows": True,
         "after_eos": "score",
     },
     objective={
@@ -140,8 +140,8 @@ ESPO = Method(
     trainer={"num_generations": 6, "num_iterations": 8, "learning_rate": 3e-6},
     notes=(
         "beta is 1e-3 (GSM8K); the released Sudoku run has 1e-2.",
-        "Masking ratios are stratified over the draws of a completion; the code stratifies over "
-        "the rows of a micro-batch, which makes a result depend on the batch.",
+        "Masking ratios are stratified over the draws of all completions of a prompt, in random "
+        "order; the code stratifies over the rows of a micro-batch, in theirs.",
         "All tokens of the canvas are scored and counted, also those after EOS, as in the code.",
     ),
 )

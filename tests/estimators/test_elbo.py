@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from estimators import Elbo, score
+from estimators import Elbo, RowRandom, score
 from tests.estimators.every_draw import (
     assert_same,
     bernoulli_cases,
@@ -171,3 +171,21 @@ def test_a_range_of_ratios_that_is_none_or_is_not_used_is_refused() -> None:
         Elbo(law="bernoulli", min_ratio=0.5, max_ratio=0.5)
     with pytest.raises(ValueError, match="need law bernoulli"):
         Elbo(max_ratio=0.9)
+
+
+def test_rows_of_a_group_share_the_masking_ratios_out() -> None:
+    """Four completions of four tokens: one has one token masked, one two, ..."""
+    seqs = sequences([[1, 2, 1, 2]] * 4)
+    counts: list[list[int]] = []
+    for seed in range(5):
+        random = RowRandom([1, 2, 3, 4], [seed] * 4, places=[0, 1, 2, 3], size=4)
+        plan = Elbo(stratify_rows=True).plan(seqs, random)
+        counts.append(plan.completion[:, 0].sum(-1).tolist())
+    assert all(sorted(row) == [1, 2, 3, 4] for row in counts)
+    assert len({tuple(row) for row in counts}) > 1
+
+
+def test_one_row_alone_is_stratified_over_its_own_samples() -> None:
+    seqs = sequences([[1, 2, 1, 2]])
+    plan = Elbo(samples=4, stratify_rows=True).plan(seqs, RowRandom([5]))
+    assert sorted(plan.completion[0].sum(-1).tolist()) == [1, 2, 3, 4]

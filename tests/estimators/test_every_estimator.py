@@ -42,6 +42,7 @@ EVERY = {
     "mean_field": MeanField(prompt_mask_prob=0.5),
     "mean_field by row": MeanField(prompt_mask_prob=0.5, share_prompt_mask="row"),
     "elbo": Elbo(samples=2),
+    "elbo over rows": Elbo(samples=2, stratify_rows=True),
     "coupled elbo": Elbo(samples=2, coupled=True),
     "stratified elbo": Elbo(samples=3, stratified=True),
     "bernoulli elbo": Elbo(samples=2, law="bernoulli", min_ratio=0.1),
