@@ -92,7 +92,8 @@ WRONG = {
     "rollout={name: tree, part: [2]}": "command line: rollout.part: unknown key; did you mean ...",
     "rollout={name: tree, branching: [1]}": "command line: rollout: branching is [1]; use one ...",
     "rollout={name: tree}": "R.yaml: rollout: branching [4, 4] gives 16 completions per prompt, "
-    "but trainer.num_generations is 4; make them equal",
+    "but trainer.num_generations is 4; make them equal, for example by "
+    "trainer.num_generations=16",
     "rollout=intermediate": "R.yaml: rollout: kept is 8, but sampler.steps is 4; use at most 4",
     "rollout=recorded": "R.yaml: rewards: leave this section out: rollout Recorded brings the "
     "rewards with the completions",
