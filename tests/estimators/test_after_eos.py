@@ -4,9 +4,11 @@ from dataclasses import replace
 from typing import get_args
 
 import pytest
+import torch
 from torch import Tensor
 
-from estimators import AfterEos, Elbo, Estimator, MeanField, Trajectory
+from estimators import AfterEos, Elbo, Estimator, MeanField, Trajectory, TrajectorySubset
+from rl.samplers import SAMPLERS
 from tests.tiny_models import MASK, TinyDenoiser, random_rows, sequences
 
 M = MASK
@@ -42,6 +44,33 @@ def test_what_the_model_sees_after_eos(est: Estimator, expected, option: AfterEo
     canvases, scored = expected[option]
     assert sorted(model.seen[0][:, 2:].tolist()) == sorted(canvases)
     assert found.token_mask.int().tolist() == [scored] == est.scored(seqs).int().tolist()
+
+
+@pytest.mark.parametrize("option", get_args(AfterEos))
+@pytest.mark.parametrize(
+    "est",
+    [Trajectory(segments=None), TrajectorySubset(m=3, by="first", importance=False)],
+    ids=["all", "first"],
+)
+@pytest.mark.parametrize("rule", SAMPLERS)
+def test_the_model_sees_the_canvas_of_the_step(rule: str, est: Estimator, option: AfterEos) -> None:
+    """What the sampler showed it at each step that wrote a scored token, after EOS too."""
+    prompt = torch.tensor([[1, 2]])
+    est, shared = replace(est, after_eos=option), 0
+    for seed in range(12):
+        model = TinyDenoiser()
+        rollout = SAMPLERS[rule](steps=3)(model, prompt, prompt > 0, 6, [seed])
+        canvases = torch.cat(model.seen)[:, 2:]  # of each step
+        seqs = sequences(rollout.completion_ids.tolist(), step_map=rollout.step_map.tolist())
+        hidden = ~seqs.completion_mask if option == "mask" else seqs.completion_mask & False
+        scored = torch.ones_like(hidden) if option == "score" else seqs.completion_mask
+        own, others = (set(rollout.step_map[which].tolist()) for which in (scored, ~scored))
+        expected = [canvases[k].masked_fill(hidden[0], M).tolist() for k in sorted(own)]
+        model.seen.clear()
+        est(model, seqs, est.plan(seqs, random_rows(seed)))
+        assert sorted(model.seen[0][:, 2:].tolist()) == sorted(expected)
+        shared += bool(own & others)
+    assert (shared > 0) == (option != "score"), "no step wrote on both sides of an EOS"
 
 
 @pytest.mark.parametrize("option", get_args(AfterEos))
