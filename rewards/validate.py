@@ -1,0 +1,158 @@
+"""Try a reward on cases that it must get right, before anything is trained with it.
+
+    python -m rewards.validate CASES.jsonl [--reward auto | NAME | file.py:function]
+
+Prints the cases that it pays and should not (false positives), refuses and should pay (false
+negatives), hangs on or fails on, and what a grading costs. See rewards/cases.py for the format.
+"""
+
+import argparse
+import json
+import logging
+import math
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rewards import REWARDS
+from rewards.case_grading import columns_of, find_reward
+from rewards.cases import Case, read_cases
+from rewards.verdict_report import as_json, as_text
+from rewards.verdicts import judge
+
+# tasks that go by another name than their reward
+BY_TASK = {"format": "tag_format", "math500": "math", "sudoku4": "sudoku", "code": "unit_tests"}
+
+EXITS = """exit codes:
+  0  every case is right, except contested ones (with --count-contested: every case)
+  1  a case is wrong: a false positive, a false negative, a hang or an error
+  2  the cases or the reward cannot be used; nothing was run
+
+The format of the cases, with examples: docs/rewards.md. A case with "contested": true in `extra`
+is a matter of policy; it is reported in a section of its own and changes the exit code only with
+--count-contested."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    logging.getLogger("rewards").addHandler(logging.NullHandler())  # the report tells of hangs
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # an id may hold what a terminal cannot show
+            stream.reconfigure(errors="backslashreplace")  # pyright: ignore
+    try:
+        cases = read_cases(options.cases)
+        rewards = [_reward_of(case, options.reward) for case in cases]
+        _check(cases, rewards)
+        _check_output(options.json)
+    except ValueError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    start = time.perf_counter()
+    verdicts = judge(
+        cases, rewards, mode=options.mode, limit=options.limit, workers=options.workers
+    )
+    seconds = time.perf_counter() - start
+    sys.stdout.write(as_text(verdicts, seconds, options.workers))
+    if options.json is not None:
+        options.json.write_text(json.dumps(as_json(verdicts), indent=1) + "\n", encoding="utf-8")
+    wrong = [v for v in verdicts if v.status != "right"]
+    return int(any(options.count_contested or not v.case.contested for v in wrong))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m rewards.validate",
+        description="Run cases with known scores through a reward, in processes that can be "
+        "killed; print false positives, false negatives, hangs, errors and cost.",
+        epilog=EXITS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("cases", type=Path, metavar="CASES.jsonl", help="one JSON object a line")
+    parser.add_argument(
+        "--reward",
+        default="auto",
+        metavar="NAME",
+        help="a registered reward, 'file.py:function' or 'package.module:function'; "
+        "auto (the default): the registered reward that each case's task names",
+    )
+    parser.add_argument(
+        "--mode",
+        choices=("strict", "lenient"),
+        default="strict",
+        help="how to read answers, where the reward has such a setting: strict as in training "
+        "(the default), lenient as in evaluation",
+    )
+    parser.add_argument("--json", type=Path, metavar="OUT", help="also write the result there")
+    parser.add_argument(
+        "--limit",
+        type=_positive,
+        default=10.0,
+        metavar="SECONDS",
+        help="a grading that takes longer is a hang (10; a case's own extra.max_seconds wins)",
+    )
+    parser.add_argument(
+        "--workers", type=_count, default=2, metavar="N", help="processes that grade (2)"
+    )
+    parser.add_argument(
+        "--count-contested",
+        action="store_true",
+        help="let contested cases decide the exit code too",
+    )
+    return parser
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0, got {text}")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= 256:
+        raise argparse.ArgumentTypeError(f"must be from 1 to 256, got {text}")
+    return value
+
+
+def _reward_of(case: Case, asked: str) -> str:
+    if asked != "auto":
+        return asked
+    name = BY_TASK.get(case.task, case.task)
+    if name in REWARDS:
+        return name
+    known = sorted(REWARDS.keys() | BY_TASK.keys())
+    raise ValueError(
+        f"line {case.line}: no registered reward for the task {case.task!r}; known tasks: "
+        f"{', '.join(known)}. For a reward of your own, use --reward file.py:function"
+    )
+
+
+def _check(cases: Sequence[Case], rewards: Sequence[str]) -> None:
+    """Every reward exists and every case has its columns."""
+    mistakes: list[str] = []
+    for case, name in zip(cases, rewards, strict=True):
+        needed, _ = columns_of(find_reward(name))
+        missing = [column for column in needed if column not in case.columns]
+        if missing:
+            mistakes.append(
+                f"line {case.line}: reward {name!r} needs the column "
+                f"{' and '.join(map(repr, missing))}, which `extra` of case {case.id!r} lacks"
+            )
+    if mistakes:
+        more = len(mistakes) - 20
+        raise ValueError("\n".join(mistakes[:20] + [f"and {more} more"] * (more > 0)))
+
+
+def _check_output(path: Path | None) -> None:
+    if path is not None and (path.is_dir() or not path.parent.is_dir()):
+        raise ValueError(f"cannot write {path}: give the path of a file in a folder that exists")
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        sys.exit(130)
