@@ -59,6 +59,7 @@ def per_completion(score: Grader) -> Reward:
 
     reward.__name__ = reward.__qualname__ = name
     reward.__doc__ = score.__doc__
+    setattr(reward, "grader", score)  # noqa: B010 - what the trainer's monitor asks about answers
     return reward
 
 
