@@ -5,7 +5,16 @@ Standard library only; `math` asks math-verify, in processes of its own. Never t
 
 from rewards.base import Grader, Reward, per_completion, required_columns, with_batch
 from rewards.countdown import countdown_reached
-from rewards.extract import final_answer, first_turn, last_boxed, last_tag
+from rewards.extraction import (
+    Extraction,
+    extract,
+    extraction_of,
+    final_answer,
+    first_turn,
+    last_boxed,
+    last_tag,
+    reads_answer,
+)
 from rewards.format import int_answer, soft_format, strict_format, xml_count
 from rewards.gsm8k import gsm8k_correct
 from rewards.math_answer import math_correct
@@ -25,11 +34,14 @@ REWARDS: dict[str, Grader] = {
 
 __all__ = [
     "REWARDS",
+    "Extraction",
     "Grader",
     "Outcome",
     "Reward",
     "WorkerPool",
     "countdown_reached",
+    "extract",
+    "extraction_of",
     "final_answer",
     "first_turn",
     "gsm8k_correct",
@@ -38,6 +50,7 @@ __all__ = [
     "last_tag",
     "math_correct",
     "per_completion",
+    "reads_answer",
     "required_columns",
     "soft_format",
     "strict_format",

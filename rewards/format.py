@@ -13,7 +13,7 @@ The four of d1 (arXiv:2504.12216), in our own words and mended. Where they diffe
 
 import re
 
-from rewards.extract import first_turn, last_tag
+from rewards.extraction import first_turn, last_tag
 
 TAGS = ("<reasoning>", "</reasoning>", "<answer>", "</answer>")
 # as d1 counts them: each with the newlines that its prompt shows

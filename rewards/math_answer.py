@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from rewards.base import with_batch
-from rewards.extract import final_answer, last_boxed
+from rewards.extraction import final_answer, last_boxed
 from rewards.quantities import LONGEST, as_number
 from rewards.worker_pool import WorkerPool
 

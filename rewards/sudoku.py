@@ -7,7 +7,7 @@ changed clue costs nothing and a longer answer is cut to size. Here a grid is so
 import re
 from math import isqrt
 
-from rewards.extract import first_turn, last_tag
+from rewards.extraction import first_turn, last_tag
 
 
 def sudoku_solved(completion: str, puzzle: str) -> float:

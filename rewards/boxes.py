@@ -1,0 +1,62 @@
+r"""\boxed{...} and \fbox{...}, by counting braces.
+
+A box that holds only a placeholder is a copy of the instruction and does not count.
+"""
+
+import re
+from dataclasses import dataclass
+
+from rewards.placeholders import is_placeholder
+
+BOX_TOKEN = re.compile(r"(?P<box>\\(?:boxed|fbox)\s*+\{)|\\.|(?P<brace>[{}])", re.DOTALL)
+# what may stand between two boxes that are one list: "and", "or" or a comma, and no other words
+JOINED = re.compile(
+    r"""[\s$\\)\]]{0,20}
+    (?: \\text\s{0,3}\{\s{0,3}(?:and|or)\s{0,3}\} | [,;]?\s{0,5}(?:and|or|\\(?:lor|land))\b | [,;&] )
+    (?:[\s$~]|\\[(\[,;:\x20]|\\q?quad)*+ (?:[A-Za-z]\s{0,3}=\s{0,3})? [\s$]{0,5}""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True)
+class Box:
+    r"""A complete box. start, end: its span from the backslash to the closing brace."""
+
+    content: str
+    start: int
+    end: int
+
+
+def all_boxes(text: str) -> list[Box]:
+    """Every complete box that holds something, in order; of nested ones the innermost, last."""
+    opened: list[tuple[int, int]] = []  # (token, content) of an open brace; -1 for one without box
+    boxes: list[Box] = []
+    last = -1
+    for token in BOX_TOKEN.finditer(text):
+        if token["box"]:
+            opened.append((token.start(), token.end()))
+        elif token["brace"] == "{":
+            opened.append((-1, -1))
+        elif token["brace"] == "}" and opened:
+            start, content = opened.pop()
+            if content > last and not is_placeholder(text[content : token.start()]):
+                last = content
+                boxes.append(Box(text[content : token.start()].strip(), start, token.end()))
+    return boxes
+
+
+def last_boxed(text: str) -> str | None:
+    r"""What stands inside the last \boxed{...} or \fbox{...} whose braces balance, or None."""
+    boxes = all_boxes(text)
+    return boxes[-1].content if boxes else None
+
+
+def boxed_answer(text: str, boxes: list[Box]) -> str:
+    r"""The last of the boxes, with those before it that one sentence joins to it.
+
+    "\boxed{3} and \boxed{4}" is the list "3, 4"; "\boxed{3}. No, \boxed{4}" is 4.
+    """
+    first = len(boxes) - 1
+    while first > 0 and JOINED.fullmatch(text[boxes[first - 1].end : boxes[first].start][:200]):
+        first -= 1
+    return ", ".join(box.content for box in boxes[first:])

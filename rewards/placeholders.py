@@ -1,0 +1,30 @@
+r"""Copies of the instruction: what a prompt shows in the place of the answer.
+
+\boxed{...}   \boxed{}   <answer>answer here</answer>   #### <number>   \boxed{your answer}
+"""
+
+import re
+
+LONGEST = 80  # characters; no placeholder is longer
+WRAPPING = re.compile(r"\\(?:text|textbf|mathrm|mathbf|mbox)(?![A-Za-z])|[\s{}\[\]<>()$*_`'\"\\]+")
+EMPTY = re.compile(r"[\s{}$*_`~]*")  # \{\} is not empty: it is the empty set
+DOTS = re.compile(r"(?:[.?\N{HORIZONTAL ELLIPSIS}\N{WHITE SQUARE}]|l?dots|cdots|square|blank)+")
+WORDS = re.compile(
+    r"(?:(?:insert|put|write|enter|place|the|your|my|a|an|final|correct|numeric|numerical|number"
+    r"|integer|single|short|exact|only)\s)*"
+    r"(?:answer|solution|result|number|value|expression|equation)s?"
+    r"(?:\s(?:here|goes here|only|in here|as (?:a|an) (?:number|integer)))?",
+    re.IGNORECASE,
+)
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether the text is empty or only stands for an answer; no letter, number or formula does."""
+    if EMPTY.fullmatch(text):
+        return True
+    if len(text) > LONGEST:
+        return False
+    words = WRAPPING.sub(" ", text).strip(" :,;!")
+    if not words:
+        return False
+    return bool(DOTS.fullmatch(words.replace(" ", "")) or WORDS.fullmatch(words.strip(" .")))

@@ -1,0 +1,37 @@
+r"""The part of a completion that a reader is shown: one turn, without special tokens.
+
+Decoding may keep special tokens, and each family of models has its own. The turn ends at the first
+token that ends one (or begins another); masks, padding and the like are dropped. A position that
+was never filled may stand inside a word or a number. There it becomes U+FFFD, since "4[MASK]2" says
+neither 42 nor "4 2".
+"""
+
+import re
+
+# of LLaDA, Dream, SDAR, LLaDA2, Llama, Qwen, Phi, Gemma, Mistral and BERT
+ENDS = (
+    r"<\|(?:eot_id|endoftext|im_end|end_of_text|end|role_end|eom_id)\|>|</s>|<eos>"
+    r"|<end_of_turn>|\[(?:SEP|EOS)\]"
+)
+STARTS = r"<\|(?:im_start|start_header_id)\|>|<start_of_turn>|<role>"
+DROPPED = r"<\|[A-Za-z0-9_]{1,40}\|>|\[(?:MASK|PAD|CLS|UNK|BOS)\]|<(?:mask|pad|unk|bos|s)>"
+END = re.compile(f"{ENDS}|{STARTS}")
+LEADING = re.compile(rf"(?:\s*+(?:<\|startoftext\|>|<\|begin_of_text\|>|<s>|<bos>|{STARTS}))++")
+SPECIAL = re.compile(rf"(?:{DROPPED})++")
+MARKUP = frozenset(" \t\r\n<>{}$")
+UNFILLED = "\N{REPLACEMENT CHARACTER}"
+
+
+def first_turn(text: str) -> str:
+    """The text up to the first end-of-turn token, without special tokens; what follows was never
+    shown to anyone."""
+    start = LEADING.match(text)
+    text = END.split(text[start.end() if start else 0 :], maxsplit=1)[0]
+    return SPECIAL.sub(lambda run: _gap(text, run), text)
+
+
+def _gap(text: str, run: re.Match[str]) -> str:
+    """Nothing at the edge of a word or of markup, else a character that no answer has."""
+    before, after = text[: run.start()][-1:], text[run.end() : run.end() + 1]
+    inside = before and after and before not in MARKUP and after not in MARKUP
+    return UNFILLED if inside else ""
