@@ -1,0 +1,318 @@
+"""The process between the trainer and a pool's servers: holds the queue and the clock.
+
+    python -m rewards.worker_supervisor JOB_AS_JSON
+
+It never runs the function, so it is never busy, and a busy trainer makes no call late. It replaces
+what dies, and ends with all that is below it when its input ends or its parent is another one:
+then the trainer is gone, by SIGKILL perhaps.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from rewards.worker_frames import (
+    CALL,
+    LAST,
+    LIMIT,
+    LONGEST_REPLY,
+    REPLY,
+    STATUS,
+    Channel,
+    Frame,
+)
+from rewards.worker_server import Job, run_guardian, run_template
+from rewards.worker_tree import adopt_orphans, descendants, kill_all, kill_group, parents
+
+FAILED_STARTS = 3  # in a row, after which no other is tried
+LOOK_UP = 0.5  # seconds between two looks at the parent
+
+
+@dataclass(eq=False)
+class Server:
+    """since: when it was started or got its call. process: 0 until it is ready."""
+
+    channel: Channel
+    since: float
+    guardian: int = 0
+    process: int = 0
+    call: Frame | None = None
+    exit: int | None = None
+
+    @property
+    def limit(self) -> float:
+        assert self.call is not None
+        return LIMIT.unpack_from(self.call.payload)[0]
+
+
+class StartError(Exception):
+    """The function cannot be had."""
+
+
+@dataclass
+class Supervisor:
+    job: Job
+    trainer: Channel
+    queue: deque[Frame] = field(default_factory=deque[Frame])
+    servers: list[Server] = field(default_factory=list[Server])
+    template: Channel | None = None
+    template_process: int = 0
+    template_since: float = 0.0
+    template_ready: bool = False
+    forks: bool = True  # until a template says that it cannot
+    failed_starts: int = 0
+    suspects: set[int] = field(default_factory=set[int])  # one of them ended the template
+    alone: deque[Frame] = field(default_factory=deque[Frame])  # those of them that must run again
+
+    def run(self) -> None:
+        try:
+            while not self.trainer.ended and os.getppid() == self.job.trainer:
+                self._start_and_hand_out()
+                self._listen(self._patience())
+                self._expire(time.monotonic())
+                self._reap()
+        except StartError as error:
+            self.trainer.send(STATUS, 0, json.dumps({"failed": str(error)}).encode())
+            while self.trainer.has_more_to_send:
+                select.select([], [self.trainer.write], [], 1.0)
+                self.trainer.flush()
+        end_everything()
+
+    def _start_and_hand_out(self) -> None:
+        running = sum(server.call is not None for server in self.servers)
+        wanted = min(self.job.workers, running + len(self.queue) + len(self.alone))
+        if self.forks and self.template is None:
+            self._start_template()
+        while len(self.servers) < wanted and (self.template_ready or not self.forks):
+            self._start_server()
+        for server in self.servers:
+            if server.process and server.call is None and (call := self._next(running)):
+                server.call, server.since = call, time.monotonic()
+                server.channel.send(CALL, call.number, call.payload)
+                running += 1
+
+    def _next(self, running: int) -> Frame | None:
+        """The next call to hand out; a suspect runs with nothing beside it."""
+        if self.suspects:
+            return self.alone.popleft() if self.alone and not running else None
+        return self.queue.popleft() if self.queue else None
+
+    def _patience(self) -> float:
+        """Seconds until something may be late."""
+        now = time.monotonic()
+        due = [server.since + server.limit for server in self.servers if server.call is not None]
+        return max(0.0, min([LOOK_UP, *(moment - now for moment in due)]))
+
+    def _listen(self, seconds: float) -> None:
+        channels = [self.trainer, *(server.channel for server in self.servers)]
+        if self.template is not None:
+            channels.append(self.template)
+        sending = [channel.write for channel in channels if channel.has_more_to_send]
+        readable, writable, _ = select.select([c.read for c in channels], sending, [], seconds)
+        for channel in channels:
+            if channel.write in writable:
+                channel.flush()
+        if self.trainer.read in readable:
+            for frame in self.trainer.receive():
+                self._of_trainer(frame)
+        for server in [server for server in self.servers if server.channel.read in readable]:
+            self._of_server(server)
+        if self.template is not None and self.template.read in readable:
+            self._of_template()
+
+    def _of_trainer(self, frame: Frame) -> None:
+        if frame.kind == CALL:
+            self.queue.append(frame)
+            return
+        cancelled = set(json.loads(frame.payload)["cancel"])
+        self.suspects -= cancelled
+        for waiting in (self.queue, self.alone):
+            kept = [call for call in waiting if call.number not in cancelled]
+            waiting.clear()
+            waiting.extend(kept)
+        for server in list(self.servers):
+            if server.call is not None and server.call.number in cancelled:
+                self._kill(server)
+
+    def _of_server(self, server: Server) -> None:
+        for frame in server.channel.receive():
+            if frame.kind == STATUS:
+                self._of_itself(server, json.loads(frame.payload))
+            elif server.call is not None and frame.number == server.call.number:
+                self.trainer.send(REPLY, frame.number, frame.payload)
+                self.suspects.discard(frame.number)
+                server.call = None
+                if frame.kind == LAST:
+                    self._kill(server)
+                    return
+        if server.channel.ended or server.exit is not None:
+            self._lost(server)
+
+    def _of_itself(self, server: Server, said: dict[str, Any]) -> None:
+        if "ready" in said:
+            server.guardian, server.process = said["guardian"], said["server"]
+            self.failed_starts = 0
+        elif "exit" in said:
+            server.exit = said["exit"]
+        elif "error" in said:
+            raise StartError(said["error"])
+
+    def _lost(self, server: Server) -> None:
+        """A server has ended. With the template, all do: then which call did it is found out."""
+        how = f"with exit code {server.exit}" if server.exit is not None else "by itself"
+        call = server.call
+        if not server.process:
+            self.failed_starts += 1
+            if self.failed_starts >= FAILED_STARTS * self.job.workers:
+                raise StartError(f"it ended {how}")
+        elif call is not None and self._template_died() and call.number not in self.suspects:
+            self.suspects.add(call.number)
+            self.alone.append(call)
+            server.call = None
+        elif call is not None:
+            self._tell(server, "died", f"its process ended {how}")
+        self._kill(server)
+
+    def _template_died(self) -> bool:
+        if self.template is None or not self.template_process:
+            return False
+        options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self.template_process, options) is not None
+
+    def _expire(self, now: float) -> None:
+        for server in list(self.servers):
+            if server.call is not None and now - server.since > server.limit:
+                self._of_server(server)  # the reply may have come since
+                if server in self.servers and server.call is not None:
+                    self._tell(server, "timeout", f"not done after {server.limit:g} s")
+                    self._kill(server)
+            elif not server.process and now - server.since > self.job.start_limit:
+                self._kill(server)
+                raise StartError(f"it was not ready after {self.job.start_limit:g} s")
+        late = now - self.template_since > self.job.start_limit
+        if self.template is not None and not self.template_ready and late:
+            raise StartError(f"its import was not done after {self.job.start_limit:g} s")
+
+    def _tell(self, server: Server, status: str, detail: str) -> None:
+        assert server.call is not None
+        seconds = time.monotonic() - server.since
+        outcome = {"status": status, "value": None, "detail": detail, "seconds": seconds}
+        self.trainer.send(REPLY, server.call.number, json.dumps(outcome).encode())
+        self.suspects.discard(server.call.number)
+        server.call = None
+
+    def _kill(self, server: Server) -> None:
+        """End a server with all that it started; also whatever nobody else can have started."""
+        self.servers.remove(server)
+        others = {other.guardian for other in self.servers} | {self.template_process}
+        young = any(not other.guardian for other in self.servers)  # one of them may be its own
+
+        def its_own() -> set[int]:
+            own = parents()
+            roots = {server.guardian} if own.get(server.guardian) in self._starters() else set()
+            if not young:
+                roots |= {pid for pid, parent in own.items() if parent == os.getpid()} - others
+            return roots | descendants(roots)
+
+        kill_all(its_own)
+        if server.process and server.exit is None:
+            kill_group(server.process)
+        server.channel.close()
+
+    def _starters(self) -> set[int]:
+        return {os.getpid(), self.template_process} - {0}
+
+    def _start_template(self) -> None:
+        ours, its = socket.socketpair()
+        self.template_since, self.template_ready = time.monotonic(), False
+        self.template_process = fork(lambda me: run_template(its, self.job, me))
+        its.close()
+        self.template = _channel(ours)
+
+    def _of_template(self) -> None:
+        assert self.template is not None
+        for frame in self.template.receive():
+            said: dict[str, Any] = json.loads(frame.payload)
+            if "error" in said:
+                raise StartError(said["error"])
+            self.template_ready, self.forks = True, said["forks"]
+        if self.template.ended:
+            self.template.close()
+            kill_all(lambda: {self.template_process} | descendants([self.template_process]))
+            _, status = os.waitpid(self.template_process, 0)
+            if not self.template_ready:
+                raise StartError(f"it ended with exit code {os.waitstatus_to_exitcode(status)}")
+            self.template, self.template_process, self.template_ready = None, 0, False
+
+    def _start_server(self) -> None:
+        ours, its = socket.socketpair()
+        if self.template is None:
+            fork(lambda me: run_guardian(its, self.job, me))
+        else:
+            with contextlib.suppress(OSError):  # it has just died: the server is missed, too
+                with socket.socket(fileno=os.dup(self.template.read)) as template:
+                    socket.send_fds(template, [b"S"], [its.fileno()])
+        its.close()
+        self.servers.append(Server(_channel(ours), time.monotonic()))
+
+    def _reap(self) -> None:
+        """Take leave of children that have ended, but for the template, whose end is a message."""
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and (
+                ended.si_pid != self.template_process or self.template is None
+            ):
+                os.waitpid(ended.si_pid, 0)
+
+
+def fork(child: Callable[[int], NoReturn]) -> int:
+    """`child(my pid)` in a new process, which never comes back."""
+    me = os.getpid()
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        child(me)
+    finally:
+        os._exit(1)
+
+
+def _channel(connection: socket.socket) -> Channel:
+    descriptor = connection.detach()
+    return Channel(descriptor, descriptor, LONGEST_REPLY)
+
+
+def end_everything() -> NoReturn:
+    """Kill all that descends from this process, and end."""
+    for _ in range(100):  # a process that has just become our child may have been missed
+        kill_all(lambda: descendants([os.getpid()]))
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                continue
+        if not descendants([os.getpid()]):
+            break
+        time.sleep(0.01)
+    os._exit(0)
+
+
+def main(job: str) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # for the trainer, whose end is ours
+    adopt_orphans()
+    trainer = Channel(os.dup(0), os.dup(1), longest=2**32)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1):
+        os.dup2(nothing, standard)
+    Supervisor(Job(**json.loads(job)), trainer).run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
