@@ -15,19 +15,21 @@ from typing import Any, cast
 
 from rewards.arithmetic import NotAnExpression, evaluate, tokenise
 from rewards.declared import declared_or_whole
+from rewards.extraction import Mode, reads_answer
 
 LONGEST = 300  # characters, and PER_NUMBER more for each given number
 PER_NUMBER = 30
 SIDES = 8  # of an equation
 
 
+@reads_answer
 def countdown_reached(
     completion: str,
     numbers: Sequence[int] | str,
     target: int | str,
     *,
     style: str = "auto",
-    mode: str = "strict",
+    mode: Mode = "strict",
 ) -> float:
     """1.0 or 0.0. `numbers`: any count of whole numbers, 0 or more. The answer is what the
     completion declares; if it declares nothing, its whole text."""
