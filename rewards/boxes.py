@@ -1,6 +1,7 @@
 r"""\boxed{...} and \fbox{...}, by counting braces.
 
-A box that holds only a placeholder is a copy of the instruction and does not count.
+A box that holds only a placeholder is a copy of the instruction and does not count. A box whose
+braces balance only because it swallowed other markup ("\boxed{36\n</answer}") is not intact.
 """
 
 import re
@@ -9,26 +10,30 @@ from dataclasses import dataclass
 from rewards.placeholders import is_placeholder
 
 BOX_TOKEN = re.compile(r"(?P<box>\\(?:boxed|fbox)\s*+\{)|\\.|(?P<brace>[{}])", re.DOTALL)
+SWALLOWED = re.compile(r"</|<\s*+answer\b|\n[ \t]*+\n", re.IGNORECASE)
 # what may stand between two boxes that are one list: "and", "or" or a comma, and no other words
 JOINED = re.compile(
     r"""[\s$\\)\]]{0,20}
-    (?: \\text\s{0,3}\{\s{0,3}(?:and|or)\s{0,3}\} | [,;]?\s{0,5}(?:and|or|\\(?:lor|land))\b | [,;&] )
+    (?: \\text\s{0,3}\{\s{0,3}(?:and|or)\s{0,3}\} | [,;]?\s{0,5}(?:and|or)\b
+      | [,;]?\s{0,5}\\(?:lor|land)\b | [,;&] )
     (?:[\s$~]|\\[(\[,;:\x20]|\\q?quad)*+ (?:[A-Za-z]\s{0,3}=\s{0,3})? [\s$]{0,5}""",
     re.VERBOSE,
 )
+LONGEST_JOINT = 60  # characters
 
 
 @dataclass(frozen=True)
 class Box:
-    r"""A complete box. start, end: its span from the backslash to the closing brace."""
+    """A complete box. start, end: its span from the backslash to the closing brace."""
 
     content: str
     start: int
     end: int
 
 
-def all_boxes(text: str) -> list[Box]:
-    """Every complete box that holds something, in order; of nested ones the innermost, last."""
+def complete_boxes(text: str) -> list[Box]:
+    """Every intact box, those with placeholders too, in order; of nested ones only the innermost
+    that comes last."""
     opened: list[tuple[int, int]] = []  # (token, content) of an open brace; -1 for one without box
     boxes: list[Box] = []
     last = -1
@@ -39,10 +44,18 @@ def all_boxes(text: str) -> list[Box]:
             opened.append((-1, -1))
         elif token["brace"] == "}" and opened:
             start, content = opened.pop()
-            if content > last and not is_placeholder(text[content : token.start()]):
-                last = content
-                boxes.append(Box(text[content : token.start()].strip(), start, token.end()))
+            if content <= last:
+                continue
+            last = content
+            inside = text[content : token.start()].strip()
+            if not SWALLOWED.search(inside):
+                boxes.append(Box(inside, start, token.end()))
     return boxes
+
+
+def all_boxes(text: str) -> list[Box]:
+    """Every intact box that holds something."""
+    return [box for box in complete_boxes(text) if not is_placeholder(box.content)]
 
 
 def last_boxed(text: str) -> str | None:
@@ -57,6 +70,9 @@ def boxed_answer(text: str, boxes: list[Box]) -> str:
     "\boxed{3} and \boxed{4}" is the list "3, 4"; "\boxed{3}. No, \boxed{4}" is 4.
     """
     first = len(boxes) - 1
-    while first > 0 and JOINED.fullmatch(text[boxes[first - 1].end : boxes[first].start][:200]):
+    while first > 0:
+        joint = text[boxes[first - 1].end : boxes[first].start]
+        if len(joint) > LONGEST_JOINT or not JOINED.fullmatch(joint):
+            break
         first -= 1
     return ", ".join(box.content for box in boxes[first:])

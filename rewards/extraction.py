@@ -28,16 +28,18 @@ Pure, total, linear in the length of the text.
 """
 
 import functools
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
-from rewards.boxes import all_boxes, boxed_answer, last_boxed
+from rewards.answer_patterns import PATTERN_STYLES, broken_json_field, by_pattern
+from rewards.boxes import all_boxes, boxed_answer, complete_boxes, last_boxed
+from rewards.garbled import beside_empty_box, broken_box, broken_tag, last_box_intact
 from rewards.placeholders import is_placeholder
+from rewards.said import said_answer
 from rewards.tags import last_tag, prefilled_answer, tag_blocks
-from rewards.turn import first_turn
+from rewards.turn import UNFILLED, first_turn, turn
 
 __all__ = [
     "Extraction",
@@ -56,22 +58,12 @@ __all__ = [
 
 Status = Literal["ok", "no_answer", "template_echo", "garbled", "truncated"]
 Mode = Literal["strict", "lenient"]
+Found = tuple[str | None, Status]
 G = TypeVar("G", bound=Callable[..., Any])
 
 LONGEST_ANSWER = 20_000  # characters; a longer block is not an answer
 STYLES = ("auto", "tag", "box", "hash", "last_number")
 WITH_ARGUMENT = ("tag", "json", "regex")
-NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})++|\d++)(?:\.\d++)?+(?:/\d++)?+", re.ASCII)
-HASH = re.compile(r"####[ \t]*+([^\n]*+)")
-MARKER = re.compile(
-    r"""(?<!\bif\ the\ )(?<!\bwhether\ the\ )(?<!\bsuppose\ the\ )
-    (?: \#\#\#\#
-      | \b(?:final|correct|right)?[ ]?answer\b (?:\ (?:choice|option))? [*_"\ ]{0,4}
-        (?: (?:\ ?(?:to|for|of)\ [^.:\n=]{1,80}?)? \ ?\b(?:is|are)\b(?!n't) [*_"\ ]{0,4}:? | [:=] )
-      | \bfinal\ answer\b [*_]{0,3}[ \t]*(?=\n|\Z) )
-    [*_ \t]*+ \n{0,2} [*_ \t]*+ (?P<said>[^\s][^\n]*+)?""",
-    re.IGNORECASE | re.VERBOSE,
-)
 
 
 @dataclass(frozen=True)
@@ -86,106 +78,95 @@ class Extraction:
 
 def extract(completion: str, *, style: str = "auto", mode: Mode = "strict") -> Extraction:
     """The answer that a completion commits itself to, by the rules above."""
-    text = first_turn(completion)
+    text, ended = turn(completion)
     name, _, argument = style.partition(":")
-    found: str | None
-    if name in ("json", "regex", "hash", "last_number"):
-        found = _by_pattern(text, name, argument)
-        status: Status = "no_answer" if found is None else "ok"
+    if name in PATTERN_STYLES:
+        found, status = _by_pattern(text, name, argument)
     else:
-        found, status = _by_markup(text, name, argument or "answer")
+        found, status = _by_markup(text, ended, name, argument or "answer")
     if found is not None and is_placeholder(found):
         found, status = None, "template_echo"
-    if found is not None and len(found) > LONGEST_ANSWER:
+    elif found is not None and (UNFILLED in found or len(found) > LONGEST_ANSWER):
         found, status = None, "garbled"
+    if mode == "strict" and status != "ok":
+        found = None
     return Extraction(found, status, len(all_boxes(text)))
 
 
-def _by_markup(text: str, style: str, tag: str) -> tuple[str | None, Status]:
+def _by_pattern(text: str, style: str, argument: str) -> Found:
+    found = by_pattern(text, style, argument)
+    if found is not None:
+        return found, "ok"
+    broken = broken_json_field(text, argument) if style == "json" else None
+    return broken, "no_answer" if broken is None else "garbled"
+
+
+def _by_markup(text: str, ended: bool, style: str, tag: str) -> Found:
     """Styles auto, tag and box."""
-    after = 0
-    if style != "box":
-        blocks = tag_blocks(text, tag)
-        if blocks.complete:
-            block = next((b for b in reversed(blocks.complete) if not _is_echo(b)), None)
-            if block is not None:
-                return _in_block(block), "ok"
-            after = blocks.end  # of the last copy of the template
-        elif blocks.open_at is not None:
-            after = blocks.open_at
-        elif (whole := prefilled_answer(text, tag)) is not None and not is_placeholder(whole):
-            return _in_block(whole), "ok"
-        if style == "tag":
-            return None, _missing(text, after, blocks.open_at)
-    boxes = [box for box in all_boxes(text) if box.start >= after]
-    if boxes:
-        return boxed_answer(text, boxes), "ok"
-    if style == "auto" and not after and (said := _declared(text)) is not None:
-        return said, "ok"
-    return None, _missing(text, after, after or None)
+    if style == "box":
+        return _in_boxes(text, ended) or (None, _without_answer(text))
+    blocks = tag_blocks(text, tag)
+    block = next((b for b in reversed(blocks.complete) if not _is_echo(b)), None)
+    if block is not None:
+        return _in_block(block)
+    if blocks.open_at is not None:
+        return _in_open_block(text, text[blocks.open_at :], ended)
+    if style == "auto":
+        boxed = _in_boxes(text[blocks.end :], ended)
+        if boxed is not None:
+            return boxed
+    if blocks.complete:
+        return None, "template_echo"
+    said = said_answer(text) if style == "auto" else None
+    whole = said if said is not None else prefilled_answer(text, tag)
+    if whole is not None:
+        return whole, "ok"
+    broken = broken_tag(text, ended)
+    return broken, _without_answer(text) if broken is None else "garbled"
 
 
-def _missing(text: str, after: int, open_at: int | None) -> Status:
-    if open_at is not None and open_at >= after:
-        return "truncated"
-    return "template_echo" if after or re.search(r"\\boxed\s*\{[\s.]*\}", text) else "no_answer"
+def _in_block(block: str) -> Found:
+    """The answer of a complete block: its last box, what it declares, or all of it."""
+    boxed = _in_boxes(block, ended=True)
+    if boxed is not None:
+        return boxed
+    beside = beside_empty_box(block)
+    if beside is not None:
+        return beside, "garbled"
+    said = said_answer(block)
+    return said if said is not None else block.strip(), "ok"
+
+
+def _in_open_block(text: str, inside: str, ended: bool) -> Found:
+    """The answer of a block that does not close; of the text `inside` only."""
+    boxed = _in_boxes(inside, ended)
+    if boxed is not None:
+        return boxed
+    broken = broken_tag(text, ended)
+    if broken is not None:
+        return broken, "garbled"
+    if complete_boxes(inside):
+        return None, "template_echo"
+    if not ended:
+        return None, "truncated"
+    return None, "garbled" if inside.strip() else "no_answer"
+
+
+def _in_boxes(text: str, ended: bool) -> Found | None:
+    """The last box, intact or not; None where there is none."""
+    if not last_box_intact(text):
+        meant = broken_box(text, ended)
+        return meant, "truncated" if meant is None and not ended else "garbled"
+    boxes = all_boxes(text)
+    return (boxed_answer(text, boxes), "ok") if boxes else None
 
 
 def _is_echo(block: str) -> bool:
     return is_placeholder(re.sub(r"\\(?:boxed|fbox)(?![A-Za-z])", "", block))
 
 
-def _in_block(block: str) -> str:
-    boxes = all_boxes(block)
-    if boxes:
-        return boxed_answer(block, boxes)
-    said = _declared(block)
-    return said if said is not None else block.strip()
-
-
-def _declared(text: str) -> str | None:
-    """What the last line that declares an answer says ("#### 7", "**Final Answer:** 7")."""
-    said = [match["said"] for match in MARKER.finditer(text) if match["said"]]
-    return _without_coda(said[-1]) if said else None
-
-
-def _without_coda(line: str) -> str:
-    """The sentence without the next one, if that cannot hold an answer ("I hope it is correct.")"""
-    line = line.strip().strip("*_").strip()
-    sentence, end, rest = line.partition(". ")
-    return sentence + end.strip() if end and not re.search(r"[\d$\\]", rest) else line
-
-
-def _by_pattern(text: str, style: str, argument: str) -> str | None:
-    if style == "json":
-        return _json_field(text, argument)
-    pattern = {"hash": HASH, "last_number": NUMBER}.get(style) or re.compile(argument)
-    last = None
-    for match in pattern.finditer(text):
-        last = match
-    if last is None:
-        return None
-    if "answer" in pattern.groupindex:
-        return last["answer"]
-    return (last[1] if pattern.groups else last[0] or "").strip()
-
-
-def _json_field(text: str, field: str) -> str | None:
-    """The field of the last JSON object that has it, searched in the last characters only."""
-    text = text[-LONGEST_ANSWER:]
-    decoder = json.JSONDecoder(parse_int=str, parse_float=str)
-    at, found, tries = text.find("{"), None, 0
-    while at >= 0 and tries < 200:
-        tries += 1
-        try:
-            value, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            end = at + 1
-        else:
-            if isinstance(value, dict) and field in value:
-                found = cast("dict[str, Any]", value)[field]
-        at = text.find("{", end)
-    return found if found is None or isinstance(found, str) else json.dumps(found)
+def _without_answer(text: str) -> Status:
+    return "template_echo" if complete_boxes(text) else "no_answer"
 
 
 def final_answer(text: str) -> str | None:

@@ -1,4 +1,4 @@
-"""<answer>...</answer> and other tags: in any case, with attributes, with spaces around the name."""
+"""A tag such as <answer>...</answer>, in any case, with attributes or spaces around its name."""
 
 import re
 from dataclasses import dataclass

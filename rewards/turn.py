@@ -25,13 +25,19 @@ UNFILLED = "\N{REPLACEMENT CHARACTER}"
 def first_turn(text: str) -> str:
     """The text up to the first end-of-turn token, without special tokens; what follows was never
     shown to anyone."""
+    return turn(text)[0]
+
+
+def turn(text: str) -> tuple[str, bool]:
+    """(the first turn, whether a token ends it: else it may be cut off)."""
     start = LEADING.match(text)
-    text = END.split(text[start.end() if start else 0 :], maxsplit=1)[0]
-    return SPECIAL.sub(lambda run: _gap(text, run), text)
+    parts = END.split(text[start.end() if start else 0 :], maxsplit=1)
+    shown = parts[0]
+    return SPECIAL.sub(lambda run: _gap(shown, run), shown), len(parts) > 1
 
 
 def _gap(text: str, run: re.Match[str]) -> str:
     """Nothing at the edge of a word or of markup, else a character that no answer has."""
-    before, after = text[: run.start()][-1:], text[run.end() : run.end() + 1]
+    before, after = text[max(run.start() - 1, 0) : run.start()], text[run.end() : run.end() + 1]
     inside = before and after and before not in MARKUP and after not in MARKUP
     return UNFILLED if inside else ""

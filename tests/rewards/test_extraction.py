@@ -47,7 +47,7 @@ def test_last_boxed(text: str, inside: str | None):
     ("text", "answer"),
     [
         (r"<answer>so \boxed{4}</answer>", "4"),
-        (r"\boxed{3} <answer>\boxed{}  4 </answer>", r"\boxed{}  4"),
+        (r"\boxed{3} <answer>\boxed{}  4 </answer>", None),
         (r"<answer>4</answer> \boxed{5}", "4"),
         (r"<answer>5</answer><|eot_id|><answer>6</answer>", "5"),
         (r"\boxed{5}", "5"),
