@@ -73,7 +73,8 @@ def _row(v: Verdict) -> tuple[str, ...]:
     what = v.status.replace("_", " ") + (f": {v.detail}" if v.detail else "")
     expected = " or ".join(map(_shown, v.case.right))
     got = "nothing" if v.status in ("hang", "error") and v.score is None else _shown(v.score)
-    cells = (v.case.id, v.case.kind, v.reward, expected, got, f"{v.seconds:.2f}")
+    reward = v.reward.rpartition("/")[2]
+    cells = (v.case.id, v.case.kind, reward, expected, got, f"{v.seconds:.2f}")
     return (*(_short(cell) for cell in cells), what.replace("\n", " ")[:200])
 
 

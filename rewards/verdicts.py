@@ -44,19 +44,17 @@ def judge(
     limit: seconds for a case that sets none itself.
     """
     limits = [case.max_seconds or limit for case in cases]
-    pool = WorkerPool(TARGET, workers=workers, limit=WARM_UP)
+    outcomes: dict[int, Outcome] = {}
+    pool = WorkerPool(TARGET, workers=workers)
     try:
-        pool.run(_trials(cases, rewards, workers))
-        pool.limit = max(limits)
-        outcomes = pool.run(
-            [_arguments(case, name, mode) for case, name in zip(cases, rewards, strict=True)]
-        )
+        pool.run(_trials(cases, rewards, workers), limit=WARM_UP)
+        for allowed in sorted(set(limits)):
+            chosen = [i for i, own in enumerate(limits) if own == allowed]
+            calls = [_arguments(cases[i], rewards[i], mode) for i in chosen]
+            outcomes |= zip(chosen, pool.run(calls, limit=allowed), strict=True)
     finally:
         pool.close()
-    return [
-        _verdict(case, name, outcome, allowed)
-        for case, name, outcome, allowed in zip(cases, rewards, outcomes, limits, strict=True)
-    ]
+    return [_verdict(case, rewards[i], outcomes[i], limits[i]) for i, case in enumerate(cases)]
 
 
 def counts(verdicts: Iterable[Verdict]) -> dict[Status, int]:
