@@ -17,9 +17,11 @@ from rewards.extraction import (
 )
 from rewards.format import int_answer, soft_format, strict_format, xml_count
 from rewards.gsm8k import gsm8k_correct
+from rewards.knights_knaves import knights_knaves
 from rewards.math_answer import math_correct
 from rewards.sudoku import sudoku_solved
 from rewards.worker_pool import Outcome, WorkerPool
+from rewards.zebra import zebra
 
 REWARDS: dict[str, Grader] = {
     "sudoku": sudoku_solved,
@@ -30,6 +32,8 @@ REWARDS: dict[str, Grader] = {
     "strict_format": strict_format,
     "xml_count": xml_count,
     "int_answer": int_answer,
+    "knights_knaves": knights_knaves,
+    "zebra": zebra,
 }
 
 __all__ = [
@@ -46,6 +50,7 @@ __all__ = [
     "first_turn",
     "gsm8k_correct",
     "int_answer",
+    "knights_knaves",
     "last_boxed",
     "last_tag",
     "math_correct",
@@ -57,4 +62,5 @@ __all__ = [
     "sudoku_solved",
     "with_batch",
     "xml_count",
+    "zebra",
 ]
