@@ -143,9 +143,9 @@ def _in_open_block(text: str, inside: str, ended: bool) -> Found:
     if boxed is not None:
         return boxed
     broken = broken_tag(text, ended)
-    if broken is not None:
+    if broken is not None and not _is_echo(broken):
         return broken, "garbled"
-    if complete_boxes(inside):
+    if broken is not None or complete_boxes(inside):
         return None, "template_echo"
     if not ended:
         return None, "truncated"

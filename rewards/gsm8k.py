@@ -6,7 +6,8 @@ number. No rounding, and no symbolic mathematics: this grader needs no worker pr
 """
 
 from rewards.extraction import Mode, extract, reads_answer
-from rewards.quantities import as_number, number_in_prose
+from rewards.prose_numbers import number_in_prose
+from rewards.quantities import as_number
 
 
 @reads_answer

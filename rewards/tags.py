@@ -25,7 +25,7 @@ class Blocks:
 def _pattern(tag: str) -> re.Pattern[str]:
     name = re.escape(tag)
     return re.compile(
-        rf"<\s*+(?P<closing>/?)\s*+{name}(?:\s[^<>]{{0,200}})?>", re.IGNORECASE | re.ASCII
+        rf"(?<!/)<\s*+(?P<closing>/?)\s*+{name}(?:\s[^<>]{{0,200}})?>", re.IGNORECASE | re.ASCII
     )
 
 
