@@ -1,4 +1,4 @@
-"""The trainer's end of a worker pool: the supervisor's process, and one thread that reads from it."""
+"""The trainer's end of a worker pool: the supervisor's process, and a thread that reads from it."""
 
 import contextlib
 import itertools

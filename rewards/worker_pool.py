@@ -23,7 +23,7 @@ from typing import Any
 from rewards.worker_connection import Batch, Connection, Outcome
 from rewards.worker_frames import LIMIT
 
-__all__ = ["Outcome", "WorkerPool"]
+__all__ = ["NotStarted", "Outcome", "Running", "WorkerPool"]
 
 logger = logging.getLogger(__name__)
 START_LIMIT = 120.0  # seconds for a worker to import its function
@@ -41,6 +41,7 @@ class WorkerPool:
         memory_gib: float = 4.0,
         build: dict[str, Any] | None = None,
         start_limit: float = START_LIMIT,
+        warns: bool = True,
     ) -> None:
         """
         target: `package.module:function` or `path/file.py:function`.
@@ -48,6 +49,7 @@ class WorkerPool:
         memory_gib: what a worker may map beyond what it has once the function is imported.
         build: `target(**build)` makes the function, in the worker; JSON.
         start_limit: seconds for the import.
+        warns: log a warning for calls that are killed or die.
         """
         if workers < 1 or limit <= 0 or memory_gib <= 0:
             raise ValueError(
@@ -55,6 +57,7 @@ class WorkerPool:
                 f"{memory_gib}"
             )
         self.target, self.workers, self.limit = target, workers, limit
+        self.warns = warns
         self.counts: Counter[str] = Counter()
         self._job = {
             "target": target,
@@ -70,21 +73,20 @@ class WorkerPool:
         """The outcome of `function(*call)` for each call, in order. Any thread may ask.
 
         limit: seconds for each of these calls, instead of the pool's.
-        RuntimeError if the function cannot be imported.
+        NotStarted if the function cannot be imported.
         """
-        connection, batch = self._submit(calls, limit or self.limit)
-        try:
-            batch.done.wait()
-        except BaseException:  # Ctrl-C: nobody wants the answers any more
-            connection.cancel(batch)
-            raise
-        if batch.failure:
-            raise RuntimeError(self._start_problem(batch.failure))
-        outcomes = batch.outcomes()
+        return self.start(calls, limit=limit).result()
+
+    def start(self, calls: Sequence[Sequence[Any]], *, limit: float | None = None) -> "Running":
+        """Hand in calls, and go on; `result()` waits for them."""
+        payloads = [_pickled(call, limit or self.limit) for call in calls]
         with self._lock:
-            self.counts.update(outcome.status for outcome in outcomes)
-        self._warn(calls, outcomes)
-        return outcomes
+            if self._connection is None or self._connection.ended:
+                self._connection = Connection(self._job)
+                # at the latest when Python ends
+                self._closing = weakref.finalize(self, self._connection.close)
+            connection = self._connection
+        return Running(self, connection, connection.send(payloads), calls)
 
     def processes(self) -> list[int]:
         """The ids of all processes of this pool that are alive, the supervisor first."""
@@ -98,16 +100,6 @@ class WorkerPool:
             self._connection = None
         if closing is not None:
             closing()
-
-    def _submit(self, calls: Sequence[Sequence[Any]], limit: float) -> tuple[Connection, Batch]:
-        with self._lock:
-            if self._connection is None or self._connection.ended:
-                self._connection = Connection(self._job)
-                # at the latest when Python ends
-                self._closing = weakref.finalize(self, self._connection.close)
-            connection = self._connection
-        payloads = [_pickled(call, limit) for call in calls]
-        return connection, connection.send(payloads)
 
     def _start_afresh(self) -> None:
         self._lock = threading.Lock()
@@ -123,22 +115,62 @@ class WorkerPool:
         if connection is not None:
             connection.let_go()
 
-    def _start_problem(self, why: str) -> str:
-        source = self.target.rpartition(":")[0]
-        try_it = source if source.endswith(".py") else f"-c 'import {source}'"
-        return (
-            f"the worker process for {self.target} did not start: {why}. To see more, run "
-            f"python {try_it}"
-        )
+    def count(self, outcomes: Sequence[Outcome]) -> None:
+        with self._lock:
+            self.counts.update(outcome.status for outcome in outcomes)
 
-    def _warn(self, calls: Sequence[Sequence[Any]], outcomes: list[Outcome]) -> None:
+
+class Running:
+    """Calls that were handed in."""
+
+    def __init__(
+        self,
+        pool: WorkerPool,
+        connection: Connection,
+        batch: Batch,
+        calls: Sequence[Sequence[Any]],
+    ) -> None:
+        self._pool, self._connection, self._batch, self._calls = pool, connection, batch, calls
+
+    def result(self) -> list[Outcome]:
+        """The outcomes in the order of the calls, once all have ended."""
+        try:
+            self._batch.done.wait()
+        except BaseException:  # Ctrl-C: nobody wants the answers any more
+            self._connection.cancel(self._batch)
+            raise
+        if self._batch.failure:
+            raise NotStarted(self._pool.target, self._batch.failure)
+        outcomes = self._batch.outcomes()
+        self._pool.count(outcomes)
+        if self._pool.warns:
+            self._warn(outcomes)
+        return outcomes
+
+    def _warn(self, outcomes: Sequence[Outcome]) -> None:
         bad = [i for i, outcome in enumerate(outcomes) if outcome.status in ("timeout", "died")]
         if bad:
-            first = outcomes[bad[0]]
             logger.warning(
                 "%s: %d of %d calls were killed or died; the first was %.200r: %s",
-                self.target, len(bad), len(calls), tuple(calls[bad[0]]), first.detail,
-            )  # fmt: skip
+                self._pool.target,
+                len(bad),
+                len(self._calls),
+                tuple(self._calls[bad[0]]),
+                outcomes[bad[0]].detail,
+            )
+
+
+class NotStarted(RuntimeError):
+    """No worker could be started. why: what its import did."""
+
+    def __init__(self, target: str, why: str) -> None:
+        source = target.rpartition(":")[0]
+        try_it = source if source.endswith(".py") else f"-c 'import {source}'"
+        super().__init__(
+            f"the worker process for {target} did not start: {why}. To see more, run "
+            f"python {try_it}"
+        )
+        self.why = why
 
 
 _pools: "weakref.WeakSet[WorkerPool]" = weakref.WeakSet()

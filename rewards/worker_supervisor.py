@@ -39,10 +39,14 @@ LOOK_UP = 0.5  # seconds between two looks at the parent
 
 @dataclass(eq=False)
 class Server:
-    """since: when it was started or got its call. process: 0 until it is ready."""
+    """since: when it was started or got its call. process: 0 until it is ready.
+
+    template: the process that forked it, or 0.
+    """
 
     channel: Channel
     since: float
+    template: int
     guardian: int = 0
     process: int = 0
     call: Frame | None = None
@@ -70,6 +74,7 @@ class Supervisor:
     template_ready: bool = False
     forks: bool = True  # until a template says that it cannot
     failed_starts: int = 0
+    spare: int = 0  # a server that waits, so that the next overrun costs no start
     suspects: set[int] = field(default_factory=set[int])  # one of them ended the template
     alone: deque[Frame] = field(default_factory=deque[Frame])  # those of them that must run again
 
@@ -92,13 +97,14 @@ class Supervisor:
         wanted = min(self.job.workers, running + len(self.queue) + len(self.alone))
         if self.forks and self.template is None:
             self._start_template()
-        while len(self.servers) < wanted and (self.template_ready or not self.forks):
-            self._start_server()
         for server in self.servers:
-            if server.process and server.call is None and (call := self._next(running)):
+            free = server.process and server.call is None and running < self.job.workers
+            if free and (call := self._next(running)):
                 server.call, server.since = call, time.monotonic()
                 server.channel.send(CALL, call.number, call.payload)
                 running += 1
+        while len(self.servers) < wanted + self.spare and (self.template_ready or not self.forks):
+            self._start_server()
 
     def _next(self, running: int) -> Frame | None:
         """The next call to hand out; a suspect runs with nothing beside it."""
@@ -174,7 +180,7 @@ class Supervisor:
             self.failed_starts += 1
             if self.failed_starts >= FAILED_STARTS * self.job.workers:
                 raise StartError(f"it ended {how}")
-        elif call is not None and self._template_died() and call.number not in self.suspects:
+        elif call is not None and self._template_died(server) and call.number not in self.suspects:
             self.suspects.add(call.number)
             self.alone.append(call)
             server.call = None
@@ -182,11 +188,11 @@ class Supervisor:
             self._tell(server, "died", f"its process ended {how}")
         self._kill(server)
 
-    def _template_died(self) -> bool:
-        if self.template is None or not self.template_process:
-            return False
+    def _template_died(self, server: Server) -> bool:
+        if server.template != self.template_process:
+            return True
         options = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, self.template_process, options) is not None
+        return bool(server.template) and bool(os.waitid(os.P_PID, server.template, options))
 
     def _expire(self, now: float) -> None:
         for server in list(self.servers):
@@ -213,6 +219,7 @@ class Supervisor:
     def _kill(self, server: Server) -> None:
         """End a server with all that it started; also whatever nobody else can have started."""
         self.servers.remove(server)
+        self.spare = int(self.forks)
         others = {other.guardian for other in self.servers} | {self.template_process}
         young = any(not other.guardian for other in self.servers)  # one of them may be its own
 
@@ -221,7 +228,7 @@ class Supervisor:
             roots = {server.guardian} if own.get(server.guardian) in self._starters() else set()
             if not young:
                 roots |= {pid for pid, parent in own.items() if parent == os.getpid()} - others
-            return roots | descendants(roots)
+            return roots | descendants(roots, own)
 
         kill_all(its_own)
         if server.process and server.exit is None:
@@ -258,11 +265,13 @@ class Supervisor:
         if self.template is None:
             fork(lambda me: run_guardian(its, self.job, me))
         else:
-            with contextlib.suppress(OSError):  # it has just died: the server is missed, too
-                with socket.socket(fileno=os.dup(self.template.read)) as template:
-                    socket.send_fds(template, [b"S"], [its.fileno()])
+            with (
+                contextlib.suppress(OSError),  # it has just died, as the new server will show
+                socket.socket(fileno=os.dup(self.template.read)) as template,
+            ):
+                socket.send_fds(template, [b"S"], [its.fileno()])
         its.close()
-        self.servers.append(Server(_channel(ours), time.monotonic()))
+        self.servers.append(Server(_channel(ours), time.monotonic(), self.template_process))
 
     def _reap(self) -> None:
         """Take leave of children that have ended, but for the template, whose end is a message."""

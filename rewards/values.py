@@ -1,0 +1,78 @@
+"""What a reward may give for a completion, and what it may not.
+
+A number (a bool, a tensor of one element), None for "not graded", or components by name:
+{"tests": 0.5, "style": None} is a reward of 0.5, of which `tests` is logged on its own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+Value = float | None | Mapping[str, float | None]
+FAILURES = ("timeouts", "crashes", "exceptions")
+RESERVED = frozenset({*FAILURES, "errors", "not_graded"})  # logged as rewards/NAME/... already
+
+
+class RewardError(ValueError):
+    """A reward function that cannot be used as it is."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """In place of a value: grading this completion came to nothing. why: follows the name."""
+
+    kind: Literal["timeouts", "crashes", "exceptions"]
+    why: str
+
+
+def values_of(name: str, returned: Any, expected: int) -> list[Value | Failed]:
+    """What a reward returned, one value per completion, or RewardError."""
+    try:
+        values = list(returned)
+    except TypeError:
+        raise RewardError(
+            f"reward {name} returned {returned!r:.200}; it must return a list with one float or "
+            f"None per completion ({expected} here)"
+        ) from None
+    if len(values) != expected or isinstance(returned, Mapping):
+        raise RewardError(
+            f"reward {name} returned {len(values)} values for {expected} completions; it must "
+            "return one float or None for each"
+        )
+    return [value_of(name, value) for value in values]
+
+
+def value_of(name: str, value: Any) -> Value | Failed:
+    """One completion's value as plain numbers, or RewardError."""
+    if isinstance(value, Failed):
+        return value
+    if not isinstance(value, Mapping):
+        return _number(name, value)
+    components = cast(Mapping[Any, Any], value)
+    for component in components:
+        if not isinstance(component, str) or not component or component in RESERVED:
+            raise RewardError(
+                f"reward {name} returned a component called {component!r:.100}; it must be a "
+                f"string other than {', '.join(sorted(RESERVED))}"
+            )
+    return {component: _number(name, part) for component, part in components.items()}
+
+
+def total(value: Value) -> float | None:
+    """The reward: the sum of the components that there are; None if there are none."""
+    if value is None or isinstance(value, float | int):
+        return value
+    parts = [part for part in value.values() if part is not None]
+    return sum(parts) if parts else None
+
+
+def _number(name: str, value: Any) -> float | None:
+    try:
+        if not isinstance(value, str | bytes):
+            return None if value is None else float(value)
+    except (TypeError, ValueError, ArithmeticError, RuntimeError):  # the last one by tensors
+        pass
+    raise RewardError(
+        f"reward {name} returned {value!r:.200} for a completion; each value must be a float or "
+        "None, or a dictionary of such by name"
+    )
