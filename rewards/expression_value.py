@@ -54,29 +54,28 @@ def same_ratio(a: Node, b: Node, *, positive: bool = False) -> bool:
             if is_zero(x) != is_zero(y):
                 return False
             continue
-        ratios.append(_divide(x, y))
+        ratios.append(quotient(x, y))
     if len(ratios) < ENOUGH or not all(close(ratio, ratios[0], None) for ratio in ratios):
         return False
     return not positive or (is_real(ratios[0]) and ratios[0] > 0)
 
 
 def values(trees: tuple[Node, ...]) -> Iterator[tuple[Value, ...]]:
-    """The values of all trees, at each point where they have real ones."""
+    """The values of all trees, at each point where they are real, in their parts too."""
     names = sorted(frozenset[str]().union(*map(symbols, trees)))
     if not names:
         yield _evaluate_together(trees, {})
         return
-    found: list[tuple[Value, ...]] = []
-    real: list[tuple[Value, ...]] = []
-    for number in range(POINTS):
-        try:
-            found.append(_evaluate_together(trees, _point(names, number)))
-        except Uncomputable:
-            continue
-        if all(map(is_real, found[-1])):
-            real.append(found[-1])
-    if len(found) >= ENOUGH:
-        yield from real if len(real) >= ENOUGH else found
+    for real in (True, False):  # false: i is in them, or their domain is elsewhere
+        found: list[tuple[Value, ...]] = []
+        for number in range(POINTS):
+            try:
+                found.append(_evaluate_together(trees, _point(names, number), real))
+            except Uncomputable:
+                continue
+        if len(found) >= ENOUGH:
+            yield from found
+            return
 
 
 def number(tree: Node) -> Value:
@@ -120,17 +119,20 @@ def _point(names: list[str], number: int) -> dict[str, Fraction]:
     return point
 
 
-def _evaluate_together(trees: tuple[Node, ...], point: dict[str, Fraction]) -> tuple[Value, ...]:
+def _evaluate_together(
+    trees: tuple[Node, ...], point: dict[str, Fraction], real: bool = False
+) -> tuple[Value, ...]:
     """To as many digits as it takes to tell tiny values from zero."""
     for digits in DIGITS:
         mp.dps = digits
-        found = tuple(_evaluate(tree, point) for tree in trees)
+        found = tuple(_evaluate(tree, point, real) for tree in trees)
         if all(isinstance(x, Fraction) or abs(x) > mp.mpf(10) ** (-digits // 2) for x in found):
             break
     return found  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
-def _evaluate(tree: Node, point: dict[str, Fraction]) -> Value:
+def _evaluate(tree: Node, point: dict[str, Fraction], real: bool) -> Value:
+    """`real`: a value that is not real, of a part too, is `Uncomputable`."""
     kind = tree[0]
     if kind == "num":
         return tree[1]
@@ -140,13 +142,14 @@ def _evaluate(tree: Node, point: dict[str, Fraction]) -> Value:
         if tree[1] == "inf":
             raise Uncomputable("infinity")
         return {"pi": +mp.pi, "e": +mp.e, "i": mp.mpc(0, 1)}[tree[1]]
-    if kind == "call":
-        return _call(tree[1], [_evaluate(x, point) for x in tree[2:]])
-    arguments = [_evaluate(x, point) for x in tree[1:]]
+    parts = [_evaluate(x, point, real) for x in tree[1:] if isinstance(x, tuple)]
     try:
-        return _OPERATIONS[kind](*arguments)
+        value = _call(tree[1], parts) if kind == "call" else _OPERATIONS[kind](*parts)
     except (ZeroDivisionError, OverflowError) as error:
         raise Uncomputable(str(error)) from error
+    if real and not is_real(value):
+        raise Uncomputable("not real")
+    return value
 
 
 def _mp(x: Value) -> Value:
@@ -166,7 +169,8 @@ def _both(operation: Callable[[Value, Value], Value]) -> Callable[[Value, Value]
     return apply
 
 
-_divide = _both(lambda x, y: x / y)
+quotient = _both(lambda x, y: x / y)
+difference = _both(lambda x, y: x - y)
 
 
 def _bits(x: Fraction) -> int:
@@ -202,7 +206,7 @@ def _factorial(x: Value) -> Value:
 
 
 def _binomial(n: Value, k: Value) -> Value:
-    if max(abs(n), abs(k)) > 2000:
+    if any(abs(_mp(x)) > 2000 for x in (n, k)):
         raise Uncomputable("too large a binomial coefficient")
     if isinstance(n, Fraction) and isinstance(k, Fraction) and n.denominator == k.denominator == 1:
         return Fraction(math.comb(int(n), int(k))) if n >= 0 and k >= 0 else Fraction(0)
@@ -216,7 +220,7 @@ def _absolute(x: Value) -> Value:
 _OPERATIONS: dict[str, Callable[..., Value]] = {
     "add": _both(lambda x, y: x + y),
     "mul": _both(lambda x, y: x * y),
-    "div": _divide,
+    "div": quotient,
     "neg": lambda x: -x,
     "abs": _absolute,
     "pow": _power,

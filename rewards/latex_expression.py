@@ -24,13 +24,19 @@ ROUNDINGS = {r"\lfloor": "floor", r"\lceil": "ceil"}
 TIMES = frozenset({"*", r"\cdot", r"\times", r"\ast"})
 OVER = frozenset({"/", r"\div"})
 FUNCTIONS = frozenset(
-    "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan arccot ln log lg exp".split()
+    re.findall(
+        r"\w+",
+        "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan arccot ln log lg exp",
+    )
 )
 INVERSES = {"sin": "arcsin", "cos": "arccos", "tan": "arctan", "cot": "arccot"}
 GREEK = frozenset(
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi"
-    " rho sigma tau upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Upsilon Phi"
-    " Psi Omega ell hbar".split()
+    re.findall(
+        r"\w+",
+        "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa "
+        "lambda mu nu xi rho sigma tau upsilon phi varphi chi psi omega Gamma Delta Theta "
+        "Lambda Xi Sigma Upsilon Phi Psi Omega ell hbar",
+    )
 )
 CONSTANTS = {"e": "e", "i": "i", r"\pi": "pi", r"\infty": "inf", r"\imath": "i"}
 UPRIGHT = frozenset({r"\mathrm", r"\text", r"\textrm", r"\rm", r"\mathit", r"\operatorname"})
@@ -43,6 +49,10 @@ END = ""
 
 class Unreadable(ValueError):
     """The text is no expression that we know."""
+
+
+class UnknownCommand(Unreadable):
+    """It may be one to somebody else."""
 
 
 def parse(latex: str) -> Node:
@@ -107,9 +117,7 @@ class _Parser:
                 self.next()
                 tree = ("div", tree, self.signed())
             elif self.starts_factor(token):
-                if tree[0] == "num" and token == r"\frac" and self.tokens[self.at - 1].isdigit():
-                    tree = self.mixed(tree)
-                elif token[0].isdigit() or token[0] == ".":
+                if token[0].isdigit() or token[0] == ".":
                     raise Unreadable("two numbers side by side")
                 else:
                     tree = ("mul", tree, self.power())
@@ -137,6 +145,8 @@ class _Parser:
         while self.peek() in ("+", "-"):
             sign = sign + self.next()
         tree = self.power()
+        if tree[0] == "num" and self.peek() == r"\frac" and self.tokens[self.at - 1].isdigit():
+            tree = self.mixed(tree)
         return ("neg", tree) if sign.count("-") % 2 else tree
 
     def power(self) -> Node:
@@ -150,10 +160,8 @@ class _Parser:
                 tree = ("mul", tree, DEGREE)
             elif self.peek() == "^":
                 self.next()
-                if self.is_circle():
-                    tree = ("mul", tree, DEGREE)
-                else:
-                    tree = ("pow", tree, self.exponent())
+                circle = self.is_circle()
+                tree = ("mul", tree, DEGREE) if circle else ("pow", tree, self.exponent())
             else:
                 return tree
 
@@ -286,7 +294,7 @@ class _Parser:
         if name in CONSTANTS and self.peek() != "_":
             return ("const", CONSTANTS[name])
         if not (len(name) == 1 and name.isalpha()) and name[1:] not in GREEK and name == token:
-            raise Unreadable(f"{token!r}")
+            raise (UnknownCommand if name[1:].isalpha() else Unreadable)(f"{token!r}")
         if self.skip("_"):
             name += "_" + self.subscript()
         while self.skip("'"):
