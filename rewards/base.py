@@ -15,13 +15,18 @@ A grader that is much faster on many texts at once carries a second function, se
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from rewards.columns import columns_of
+from rewards.columns import TRAINER_EXTRAS, columns_of
 from rewards.values import Value
 
 Grader = Callable[..., Value]
 Batch = Callable[..., Sequence[Value]]
 Reward = Callable[..., list[Value]]
 G = TypeVar("G", bound=Grader)
+
+__all__ = [
+    "TRAINER_EXTRAS", "Batch", "Grader", "Reward", "per_completion", "required_columns",
+    "text_of", "with_batch",
+]  # fmt: skip
 
 
 def per_completion(score: Grader) -> Reward:
