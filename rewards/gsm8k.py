@@ -2,12 +2,17 @@
 
 The gold is the number after "####", or the whole column if there is no such mark. The completion's
 answer may carry a currency sign, a unit, thousands separators or a few words; it must be one
-number. No rounding, and no symbolic mathematics: this grader needs no worker process.
+number. 25% is 25, and also 0.25 where the gold is no whole number. No rounding, and no symbolic
+mathematics: this grader needs no worker process.
 """
+
+import re
 
 from rewards.extraction import Mode, extract, reads_answer
 from rewards.prose_numbers import number_in_prose
 from rewards.quantities import as_number
+
+PERCENT = re.compile(r"[%\uff05]|\bpercent\b", re.IGNORECASE)
 
 
 @reads_answer
@@ -25,4 +30,8 @@ def gsm8k_correct(
             f"got {answer!r:.200}"
         )
     found = extract(completion, style=style, mode=mode).text
-    return float(found is not None and number_in_prose(found) == gold)
+    number = None if found is None else number_in_prose(found)
+    if found is None or number is None:
+        return 0.0
+    as_share = gold.denominator > 1 and PERCENT.search(found) is not None
+    return float(number == gold or (as_share and number / 100 == gold))

@@ -28,13 +28,15 @@ REWRITTEN = tuple(
         (r"(?<![\^_])\{\s*([^{}\d\\]*[A-Za-z][^{}\d\\]*)\}", r" \1 "),  # 7,000{ feet}
         (rf"(?<![A-Za-z])({UNITS})\.?\s?\^\s?\{{?\s?[23]\s?\}}?", r"\1"),  # cm^2
         (r"(?<![\d:])(\d{1,2}):00(?::00)?(?![:\d])", r"\1 "),  # 2:00 pm
-        (rf"(?<=[{CURRENCY}])(\s?\d+),(\d\d)(?![\d,])", r"\1.\2"),  # 12,50 with a currency
-        (rf"(?<![\d.,])(\d+),(\d\d)(?=\s?[{CURRENCY}])", r"\1.\2"),
+        (r"\b([ap])\.\s?m\b\.?", r"\1m"),  # 2 p.m.
         (rf"(?<![\w)])-\s?\(\s?[{CURRENCY}]?\s?([\d.,]+)\s?\)", r"-\1"),
         (rf"-\s?[{CURRENCY}]\s?(?=[\d.])", "-"),
         (rf"(?<![\d)])(?<![\d)] )\b(?:minus|negative)\s+[{CURRENCY}]?\s?(?=\d)", "-"),
         (rf"(?:\b(?:US|A|C|HK|NZ))?[{CURRENCY}]|\bRs\.?(?=\s?\d)", " "),
     )
+)
+CENTS = re.compile(  # 12,50 is a decimal beside a currency
+    rf"(?<=[{CURRENCY}])(\s?\d+),(\d\d)(?![\d,])|(?<![\d.,])(\d+),(\d\d)(?=\s?\\?[{CURRENCY}])"
 )
 SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 SCALE = re.compile(rf"\s?({'|'.join(SCALES)})s?\b", re.IGNORECASE)
@@ -66,11 +68,15 @@ def number_in_prose(text: str) -> Fraction | None:
     """The number in an answer with words around it ("18 dollars a day"), if there is just one."""
     if len(text) > LONGEST:
         return None
-    side = _right_side(plain(text))
+    side = _right_side(plain(CENTS.sub(_with_point, text)))
     if side is None:
         return None
     number = exact(without_units(side))
     return number if number is not None else _among_words(side)
+
+
+def _with_point(cents: re.Match[str]) -> str:
+    return f"{cents[1] or cents[3]}.{cents[2] or cents[4]}"
 
 
 def _right_side(text: str) -> str | None:

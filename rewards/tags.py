@@ -58,5 +58,5 @@ def prefilled_answer(text: str, tag: str) -> str | None:
     if mark is None or not mark["closing"]:
         return None
     before = text[: mark.start()].strip()
-    short = before and len(before) <= PREFILLED and "\n" not in before and "<" not in before
-    return before if short else None
+    short = len(before) <= PREFILLED and not re.search(r"[<>\n]", before)
+    return before if before and short else None
