@@ -52,6 +52,7 @@ def per_completion(score: Grader) -> Reward:
 
     reward.__name__ = reward.__qualname__ = own.name
     reward.__doc__ = score.__doc__
+    setattr(reward, "grader", score)  # noqa: B010 - the trainer's monitor asks how it reads answers
     return reward
 
 
