@@ -46,7 +46,7 @@ def launch(
     """Train two processes under a strategy; returns the log history of its steps."""
     output = folder / f"out_{strategy}_{processes}"
     arguments = ["--config_file", str(on_cpu(strategy, folder, processes))]
-    done = run(arguments, recipe, f"trainer.output_dir={output}", *overrides)
+    done = run(arguments, str(recipe), f"trainer.output_dir={output}", *overrides)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
     summary = json.loads((output / "summary.json").read_text())
     assert summary["strategy"] == {"processes": processes, "kind": STRATEGIES[strategy]}
@@ -55,7 +55,7 @@ def launch(
 
 
 def run(
-    arguments: list[str], recipe: Path, *overrides: str, timeout: float = 900
+    arguments: list[str], *own: str, module: str = "rl.train", timeout: float = 900
 ) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {
         "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "DS_ACCELERATOR": "cpu",
@@ -63,7 +63,7 @@ def run(
     }  # fmt: skip
     command = [
         sys.executable, "-m", "accelerate.commands.launch", *arguments,
-        "-m", "rl.train", str(recipe), *overrides,
+        "-m", module, *own,
     ]  # fmt: skip
     return subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout
