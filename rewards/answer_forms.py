@@ -133,8 +133,8 @@ BASED = re.compile(
     + r"\s*\}?\s*\)?\s*\}?)"
 )  # fmt: skip
 MATRIX = re.compile(
-    r"\\begin\s*\{(?P<name>[pbB]?(?:small)?matrix|array)\}\s*(?:\{[clr|\s]*\})?(?P<body>.*)"
-    r"\\end\s*\{(?P=name)\}",
+    r"(?P<factor>[^&=<>,;]*?)\s*(?:\\cdot|\\times|\*)?\s*\\begin\s*\{(?P<name>[pbB]?(?:small)?matrix|array)\}\s*(?:\{[clr|\s]*\})?(?P<body>.*)"
+    r"\\end\s*\{(?P=name)\}(?P<turned>\s*\^\s*\{?\s*(?:T|\\top|\\intercal)\s*\}?)?",
     re.DOTALL,
 )
 ENVIRONMENT = re.compile(r"\\(?:begin|end)\s*\{\w+\}")
@@ -188,7 +188,7 @@ def _unwrapped(text: str) -> str:
     text = JOINTS.sub(_joint, text).strip().strip("*").strip()
     while True:
         before = text
-        text = text.strip().rstrip(".;,").strip()
+        text = text.strip().removeprefix("=").rstrip(".;,").strip()
         for opening in ("{", r"\text{", r"\mathrm{"):
             inner = text[len(opening) : -1]
             if text.startswith(opening) and text.endswith("}") and _balances(inner):
@@ -239,9 +239,21 @@ def _special(text: str) -> Form | None:
         base = match["base1"] or match["base2"]
         return Based(match["digits"].lstrip("0") or "0", BASES.get(base) or int(base))
     if match := MATRIX.fullmatch(text):
-        rows = [row for row in re.split(r"\\\\", match["body"]) if row.strip()]
-        return Matrix(tuple(tuple(read(cell) for cell in split(row, "&")[0]) for row in rows))
+        return _matrix(match)
     return None
+
+
+def _matrix(match: re.Match[str]) -> Form:
+    """The cells, each times what stands before the matrix; a mark of transposition turns it."""
+    rows = [split(row, "&")[0] for row in re.split(r"\\\\", match["body"]) if row.strip()]
+    factor = match["factor"].strip()
+    if factor in ("+", "-"):
+        factor += "1"
+    if factor:
+        rows = [[f"({factor})*({cell})" for cell in row] for row in rows]
+    if match["turned"] and len({len(row) for row in rows}) == 1:
+        rows = [list(column) for column in zip(*rows, strict=True)]
+    return Matrix(tuple(tuple(map(read, row)) for row in rows))
 
 
 def _composed(text: str) -> Form | None:

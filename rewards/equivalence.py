@@ -30,7 +30,7 @@ from rewards.answer_forms import (
     read,
     words_of,
 )
-from rewards.answer_units import fits
+from rewards.answer_units import fits, split_unit
 from rewards.expression_value import Uncomputable, same_ratio, same_value
 from rewards.latex_expression import Node, UnknownCommand, Unreadable, parse, symbols
 from rewards.math_text import is_finite_decimal, plain, rational, spelling
@@ -39,8 +39,10 @@ from rewards.real_sets import TURNED, real_set, same_set
 
 LONG_DECIMAL = re.compile(r"\d*\.\d{6,}")
 BARE_DECIMAL = re.compile(r"\s*-?\s*\d*\.(\d{6,})\s*")
-LABEL = re.compile(
-    r"(?:\\text\{[^{}]*\}|\\?[A-Za-z]+(?:_\{?\w+\}?)?'*)(?:\s*\([A-Za-z](?:,\s*[A-Za-z])*\))?"
+LABEL = re.compile(  # x, a_1, f(2), f^{-1}(x), \angle ABC, \text{proj}_{\mathbf{b}} \mathbf{a}
+    r"(?:\\text\{[^{}]*+\}|\\(?!(?:frac|sqrt|cdot|times|pm|pi|infty)(?![A-Za-z]))[A-Za-z]++"
+    r"|[A-Za-z]'*+|\||_(?:\w|\{(?:[^{}]|\{[^{}]*+\})*+\})|\{\s*+\\?[A-Za-z]++\s*+\}"
+    r"|\^\{-1\}(?=\s*\()|\([A-Za-z0-9,\s]++\)|\s)++"
 )
 INEQUALITIES = frozenset(TURNED) - {"="}
 
@@ -119,9 +121,9 @@ def _equation(gold: Form, answer: Form) -> bool | None:
         assigned = _assigned(answers)
         if assigned is not None:
             return same(gold, read(assigned[1]))
-        return all(_same_number(a, b) for a, b in pairwise(answers)) and same(
-            gold, read(answers[-1])
-        )
+        numbers = [split_unit(side)[0] for side in answers]
+        chain = all(_same_number(a, b) for a, b in pairwise(numbers))
+        return chain and same(gold, read(answers[-1]))
     return None
 
 

@@ -117,10 +117,9 @@ class _Parser:
                 self.next()
                 tree = ("div", tree, self.signed())
             elif self.starts_factor(token):
-                if token[0].isdigit() or token[0] == ".":
+                if token[0].isdigit() or token[0] == "." or self.is_number_again(token):
                     raise Unreadable("two numbers side by side")
-                else:
-                    tree = ("mul", tree, self.power())
+                tree = ("mul", tree, self.power())
             else:
                 return tree
 
@@ -138,6 +137,12 @@ class _Parser:
             or token[:1] == "."
             or token in CLOSERS
             or (token[:1] == "\\" and token[1:].isalpha() and token not in (r"\rfloor", r"\rceil"))
+        )
+
+    def is_number_again(self, token: str) -> bool:
+        """4{10} is a garbled number, not a product."""
+        return (
+            token == "{" and self.peek(1)[:1].isdigit() and self.tokens[self.at - 1][-1:].isdigit()
         )
 
     def signed(self) -> Node:
