@@ -3,6 +3,9 @@
 Standard library only; `math` asks math-verify, in processes of its own. Never torch, never `rl`.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from rewards.base import Grader, Reward, per_completion, required_columns, with_batch
 from rewards.countdown import countdown_reached
 from rewards.extraction import (
@@ -15,15 +18,25 @@ from rewards.extraction import (
     last_tag,
     reads_answer,
 )
-from rewards.format import int_answer, soft_format, strict_format, xml_count
+from rewards.format import (
+    boxed_format,
+    int_answer,
+    soft_format,
+    strict_format,
+    tag_format,
+    xml_count,
+)
 from rewards.gsm8k import gsm8k_correct
 from rewards.knights_knaves import knights_knaves
 from rewards.math_answer import math_correct
+from rewards.parity import PARITY
+from rewards.shaping import cosine, overlong, repetition
 from rewards.sudoku import sudoku_solved
 from rewards.worker_pool import Outcome, WorkerPool
 from rewards.zebra import zebra
 
-REWARDS: dict[str, Grader] = {
+# graders, and the few that need the whole batch and have TRL's signature
+REWARDS: dict[str, Callable[..., Any]] = {
     "sudoku": sudoku_solved,
     "countdown": countdown_reached,
     "math": math_correct,
@@ -32,17 +45,26 @@ REWARDS: dict[str, Grader] = {
     "strict_format": strict_format,
     "xml_count": xml_count,
     "int_answer": int_answer,
+    "tag_format": tag_format,
+    "boxed_format": boxed_format,
     "knights_knaves": knights_knaves,
     "zebra": zebra,
+    "overlong": overlong,
+    "cosine": cosine,
+    "repetition": repetition,
+    **PARITY,
 }
 
 __all__ = [
+    "PARITY",
     "REWARDS",
     "Extraction",
     "Grader",
     "Outcome",
     "Reward",
     "WorkerPool",
+    "boxed_format",
+    "cosine",
     "countdown_reached",
     "extract",
     "extraction_of",
@@ -54,12 +76,15 @@ __all__ = [
     "last_boxed",
     "last_tag",
     "math_correct",
+    "overlong",
     "per_completion",
     "reads_answer",
+    "repetition",
     "required_columns",
     "soft_format",
     "strict_format",
     "sudoku_solved",
+    "tag_format",
     "with_batch",
     "xml_count",
     "zebra",

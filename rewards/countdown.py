@@ -33,7 +33,7 @@ def countdown_reached(
 ) -> float:
     """1.0 or 0.0. `numbers`: any count of whole numbers, 0 or more. The answer is what the
     completion declares; if it declares nothing, its whole text."""
-    given, goal = _numbers(numbers), _whole("target", target)
+    given, goal = numbers_of(numbers), _whole("target", target)
     text = declared_or_whole(completion, style, mode)
     try:
         return float(reaches(text, given, goal))
@@ -59,7 +59,7 @@ def _is_bare(side: list[str]) -> bool:
     return len([token for token in side if token.isdigit()]) <= 1 and not {"*", "/", "F"} & {*side}
 
 
-def _numbers(value: Any) -> list[int]:
+def numbers_of(value: Any) -> list[int]:
     """The column `numbers`: a list, or text such as "30,100,93" or "[30, 100, 93]"."""
     if isinstance(value, str):
         value = re.findall(r"[^\s,\[\]()]+", value)

@@ -15,6 +15,7 @@ statement is true if and only if that person is a knight); else the stored solut
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from rewards.declared import declared_or_whole
@@ -78,7 +79,8 @@ def holds(statement: Statement, knights: Sequence[bool]) -> bool:
     """Whether a statement is true of an assignment."""
     kind, *parts = statement
     if kind in ("telling-truth", "lying"):
-        return bool(knights[parts[0]]) == (kind == "telling-truth")
+        person: int = parts[0]
+        return knights[person] == (kind == "telling-truth")
     values = [holds(part, knights) for part in parts]
     match kind:
         case "not":
@@ -121,20 +123,11 @@ def read_roles(text: str, names: Sequence[str], roles: dict[str, bool]) -> tuple
 def _tokens(text: str, names: Sequence[str], roles: dict[str, bool]) -> list[int | bool] | None:
     """The names (as places in the list) and roles (as booleans) in order; None if a word is
     neither of them nor filler."""
-    text = MARKUP.sub(" ", text)
-    headings = "|".join(map(re.escape, roles))
-    text = re.sub(rf"\b(?:{headings})\s*:\s*none\b", " ", text, flags=re.IGNORECASE)
     exact = {name: i for i, name in enumerate(names)}
     folded = {name.casefold(): i for i, name in enumerate(names) if name.casefold() not in FILLER}
-    # the longest first: "Anna Maria" before "Anna"
-    known = "|".join(re.escape(name) for name in sorted({*exact, *folded}, key=len, reverse=True))
-    pattern = re.compile(
-        rf"(?P<name>(?<!\w)(?:{known})(?!\w))|(?P<label>(?<!\w){LABEL})"
-        rf"|(?P<word>[^\W\d_]+)|(?P<space>{PUNCTUATION})|(?P<other>.)",
-        re.IGNORECASE | re.DOTALL,
-    )
     tokens: list[int | bool] = []
-    for match in pattern.finditer(text):
+    text = _without_empty_headings(MARKUP.sub(" ", text), roles)
+    for match in _pattern(tuple(names)).finditer(text):
         word = match[0].casefold()
         person = exact.get(match[0], folded.get(word)) if match["name"] else None
         if person is not None:
@@ -144,3 +137,20 @@ def _tokens(text: str, names: Sequence[str], roles: dict[str, bool]) -> list[int
         elif not (match["space"] or match["label"] or word in FILLER):
             return None
     return tokens
+
+
+@lru_cache(maxsize=1024)
+def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
+    # the longest first: "Anna Maria" before "Anna"
+    known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return re.compile(
+        rf"(?P<name>(?<!\w)(?:{known})(?!\w))|(?P<label>(?<!\w){LABEL})"
+        rf"|(?P<word>[^\W\d_]+)|(?P<space>{PUNCTUATION})|(?P<other>.)",
+        re.IGNORECASE | re.DOTALL,
+    )
+
+
+def _without_empty_headings(text: str, roles: dict[str, bool]) -> str:
+    """The text without "Knaves: none"."""
+    words = "|".join(map(re.escape, roles))
+    return re.sub(rf"\b(?:{words})\s*:\s*none\b", " ", text, flags=re.IGNORECASE)

@@ -6,14 +6,13 @@ name is allowed.
 """
 
 import difflib
-import hashlib
 import importlib
-import importlib.util
-import sys
 import traceback
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import ModuleType
+
+from rewards import target
+from rewards.target import import_file
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -24,12 +23,25 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def lookup(kind: str, name: str, registry: Mapping[str, object], folder: Path) -> object:
     """The registry's entry or the plug-in; ValueError names the nearest entry."""
-    if ":" in name:
-        return plug_in(name, folder)
     if name in registry:
         return registry[name]
+    if ":" in name:
+        return plug_in(name, folder)
+    raise _unknown(kind, name, registry)
+
+
+def find_plug_in(name: str, registry: Mapping[str, object], folder: Path) -> None:
+    """ValueError if `name` cannot be a plug-in, or its file is not there. Imports nothing."""
+    if ":" not in name:
+        raise _unknown("reward", name, registry)
+    source = _parts(name)[0]
+    if source.endswith(".py"):
+        find_file(source, folder)
+
+
+def _unknown(kind: str, name: str, registry: Mapping[str, object]) -> ValueError:
     example = "my_reward" if kind == "reward" else f"My{kind.title()}"
-    raise ValueError(
+    return ValueError(
         f"unknown {kind} {name!r}{did_you_mean(name, registry)} "
         f'Known: {", ".join(sorted(registry))}. Your own: "my_file.py:{example}".'
     )
@@ -37,14 +49,10 @@ def lookup(kind: str, name: str, registry: Mapping[str, object], folder: Path) -
 
 def plug_in(reference: str, folder: Path) -> object:
     """Import `module:attr`; every way that can fail is told as a ValueError about `reference`."""
-    source, _, attribute = reference.rpartition(":")
-    if not source or not attribute.isidentifier():
-        raise ValueError(
-            f"{reference!r} is not a plug-in: write 'package.module:attr' or 'path/file.py:attr'"
-        )
+    source, attribute = _parts(reference)
     path = find_file(source, folder) if source.endswith(".py") else None
     try:
-        module = _import_file(path) if path else importlib.import_module(source)
+        module = import_file(path) if path else importlib.import_module(source)
     except (Exception, SystemExit) as error:  # the plug-in's own code may raise anything
         raise ValueError(f"{reference!r} cannot be imported: {_describe(error)}") from error
     if not hasattr(module, attribute):
@@ -54,6 +62,15 @@ def plug_in(reference: str, folder: Path) -> object:
             f"It defines: {', '.join(sorted(public)) or 'nothing'}."
         )
     return getattr(module, attribute)
+
+
+def _parts(reference: str) -> tuple[str, str]:
+    source, _, attribute = reference.rpartition(":")
+    if not source or not attribute.isidentifier():
+        raise ValueError(
+            f"{reference!r} is not a plug-in: write 'package.module:attr' or 'path/file.py:attr'"
+        )
+    return source, attribute
 
 
 def find_file(source: str, folder: Path) -> Path:
@@ -66,29 +83,11 @@ def find_file(source: str, folder: Path) -> Path:
     raise ValueError(f"no file {source!r}; looked for {' and '.join(places)}")
 
 
-def _import_file(path: Path) -> ModuleType:
-    """Import a file once: two names from one file share its module."""
-    name = f"plug_in_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # before it runs: dataclasses look their module up
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
-
-
 def _describe(error: BaseException) -> str:
     """One line: the exception, and where in the plug-in it was raised."""
     if isinstance(error, SyntaxError):
         return f"SyntaxError: {error.msg} ({error.filename}, line {error.lineno})"
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
-    inside = [f for f in frames if f.filename != __file__]
+    inside = [f for f in frames if f.filename not in (__file__, target.__file__)]
     place = f" ({inside[-1].filename}, line {inside[-1].lineno})" if inside else ""
     return f"{type(error).__name__}: {error}{place}"
