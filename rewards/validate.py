@@ -10,19 +10,21 @@ import argparse
 import json
 import logging
 import math
+import re
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rewards import REWARDS
-from rewards.case_grading import columns_of, find_reward
+from rewards.case_grading import columns_needed, find_reward
 from rewards.cases import Case, read_cases
 from rewards.verdict_report import as_json, as_text
 from rewards.verdicts import judge
 
 # tasks that go by another name than their reward
-BY_TASK = {"format": "tag_format", "math500": "math", "sudoku4": "sudoku", "code": "unit_tests"}
+BY_TASK = {"format": "tag_format", "math500": "math", "sudoku4": "sudoku"}
 
 EXITS = """exit codes:
   0  every case is right, except contested ones (with --count-contested: every case)
@@ -44,13 +46,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cases = read_cases(options.cases)
         rewards = [_reward_of(case, options.reward) for case in cases]
         _check(cases, rewards)
+        settings = {"mode": options.mode} | _settings(options.set, rewards)
         _check_output(options.json)
     except ValueError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
     start = time.perf_counter()
     verdicts = judge(
-        cases, rewards, mode=options.mode, limit=options.limit, workers=options.workers
+        cases, rewards, settings=settings, limit=options.limit, workers=options.workers
     )
     seconds = time.perf_counter() - start
     sys.stdout.write(as_text(verdicts, seconds, options.workers))
@@ -82,6 +85,14 @@ def _parser() -> argparse.ArgumentParser:
         default="strict",
         help="how to read answers, where the reward has such a setting: strict as in training "
         "(the default), lenient as in evaluation",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of the reward, as in a recipe, such as style=box or execute_code=true; "
+        "may be repeated",
     )
     parser.add_argument("--json", type=Path, metavar="OUT", help="also write the result there")
     parser.add_argument(
@@ -120,6 +131,8 @@ def _reward_of(case: Case, asked: str) -> str:
     if asked != "auto":
         return asked
     name = BY_TASK.get(case.task, case.task)
+    if case.task == "format" and re.search(r"\bbox", case.kind):
+        name = "boxed_format"
     if name in REWARDS:
         return name
     known = sorted(REWARDS.keys() | BY_TASK.keys())
@@ -133,7 +146,7 @@ def _check(cases: Sequence[Case], rewards: Sequence[str]) -> None:
     """Every reward exists and every case has its columns."""
     mistakes: list[str] = []
     for case, name in zip(cases, rewards, strict=True):
-        needed, _ = columns_of(find_reward(name))
+        needed = columns_needed(find_reward(name)).required
         missing = [column for column in needed if column not in case.columns]
         if missing:
             mistakes.append(
@@ -143,6 +156,24 @@ def _check(cases: Sequence[Case], rewards: Sequence[str]) -> None:
     if mistakes:
         more = len(mistakes) - 20
         raise ValueError("\n".join(mistakes[:20] + [f"and {more} more"] * (more > 0)))
+
+
+def _settings(given: Sequence[str], rewards: Sequence[str]) -> dict[str, Any]:
+    """KEY=VALUE, where a value that is not JSON is a text; ValueError if no reward has the key."""
+    known = {key for name in set(rewards) for key in columns_needed(find_reward(name)).settings}
+    found: dict[str, Any] = {}
+    for each in given:
+        key, equals, value = each.partition("=")
+        if not equals or key not in known:
+            raise ValueError(
+                f"--set {each}: no reward used here has the setting {key!r}; they have "
+                f"{', '.join(sorted(known)) or 'none'}"
+            )
+        try:
+            found[key] = json.loads(value)
+        except ValueError:
+            found[key] = value
+    return found
 
 
 def _check_output(path: Path | None) -> None:

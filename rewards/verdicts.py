@@ -10,7 +10,7 @@ error           an exception, a process that died, a score that is no finite num
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -37,7 +37,12 @@ class Verdict:
 
 
 def judge(
-    cases: Sequence[Case], rewards: Sequence[str], *, mode: str, limit: float, workers: int
+    cases: Sequence[Case],
+    rewards: Sequence[str],
+    *,
+    settings: Mapping[str, Any],
+    limit: float,
+    workers: int,
 ) -> list[Verdict]:
     """Each case through its reward, in killable processes.
 
@@ -47,10 +52,10 @@ def judge(
     outcomes: dict[int, Outcome] = {}
     pool = WorkerPool(TARGET, workers=workers)
     try:
-        pool.run(_trials(cases, rewards, workers), limit=WARM_UP)
+        pool.run(_trials(cases, rewards, settings, workers), limit=WARM_UP)
         for allowed in sorted(set(limits)):
             chosen = [i for i, own in enumerate(limits) if own == allowed]
-            calls = [_arguments(cases[i], rewards[i], mode) for i in chosen]
+            calls = [_arguments(cases[i], rewards[i], settings) for i in chosen]
             outcomes |= zip(chosen, pool.run(calls, limit=allowed), strict=True)
     finally:
         pool.close()
@@ -62,22 +67,21 @@ def counts(verdicts: Iterable[Verdict]) -> dict[Status, int]:
     return {status: found[status] for status in STATUSES}
 
 
-def _trials(cases: Sequence[Case], rewards: Sequence[str], workers: int) -> list[list[Any]]:
+def _trials(
+    cases: Sequence[Case], rewards: Sequence[str], settings: Mapping[str, Any], workers: int
+) -> list[list[Any]]:
     r"""A harmless completion through each reward, so that imports are on nobody's clock."""
     first = dict(zip(reversed(rewards), reversed(cases), strict=True))
     return [
-        [name, r"\boxed{\sqrt{2}}", dict(case.columns), {}]
+        [name, r"\boxed{\sqrt{2}}", dict(case.columns), dict(settings)]
         for name, case in first.items()
         for _ in range(workers)
     ]
 
 
-def _arguments(case: Case, reward: str, mode: str) -> list[Any]:
-    settings = {"mode": mode} | ({"prefill": case.prefill} if case.prefill else {})
-    columns = dict(case.columns)
-    return [
-        reward, case.completion, columns, settings, case.run_in_thread, case.must_not_create
-    ]  # fmt: skip
+def _arguments(case: Case, reward: str, settings: Mapping[str, Any]) -> list[Any]:
+    text, columns = case.prefill + case.completion, dict(case.columns)
+    return [reward, text, columns, dict(settings), case.run_in_thread, case.must_not_create]
 
 
 def _verdict(case: Case, reward: str, outcome: Outcome, allowed: float) -> Verdict:

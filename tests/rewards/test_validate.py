@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from rewards import validate
+from rewards import REWARDS, validate
 
 ROOT = Path(__file__).resolve().parents[2]
 
 PLANTED = '''
 import os, threading, time
+
+LIMIT = 3
 
 def score(completion, answer):
     """Does to the caller what the completion says."""
@@ -48,11 +50,8 @@ async def slow_but_async(completion, answer):
 def components(completion, answer):
     return {"right": float(completion == answer), "short": 0.25, "unknown": None}
 
-def settings(completion, answer, *, mode="neither"):
-    return float(mode == answer)
-
-def opened(completion, gold, *, prefill=""):
-    return float(prefill == gold)
+def settings(completion, answer, *, mode="neither", factor=1):
+    return factor * float(mode == answer)
 
 def echoed(completion):
     return float(completion == "<a>x")
@@ -170,8 +169,9 @@ def test_mode_and_prefill_reach_the_reward(planted: Path, write: Write, tmp_path
     wanted = ("--reward", f"{planted}:settings", "--workers", 1)
     assert run(tmp_path, cases, *wanted, "--mode", "lenient")[0] == 0
     assert statuses(run(tmp_path, cases, *wanted)[1]) == ["false_negative", "false_positive"]
-    cases = write(case("x", 1.0, gold="<a>", prefill="<a>"))
-    assert run(tmp_path, cases, "--reward", f"{planted}:opened", "--workers", 1)[0] == 0
+    cases = write(case("", 3.0, gold="strict"))
+    assert run(tmp_path, cases, *wanted, "--set", "factor=3")[0] == 0
+    cases = write(case("x", 1.0, prefill="<a>"))
     assert run(tmp_path, cases, "--reward", f"{planted}:echoed", "--workers", 1)[0] == 0
 
 
@@ -194,6 +194,7 @@ def test_auto_takes_the_reward_of_the_task(write: Write, tmp_path: Path) -> None
     code, found = run(tmp_path, cases, "--workers", 1)
     assert code == 0
     assert [each["reward"] for each in found["cases"]] == ["gsm8k", "countdown", "countdown"]
+    assert set(validate.BY_TASK.values()) <= set(REWARDS)
 
 
 GOOD = case("1", 1.0)
@@ -239,10 +240,10 @@ def test_bad_cases_are_told_by_line(line: Any, said: str, tmp_path: Path, capsys
     ("reward", "said"),
     [
         ("mth", "unknown reward 'mth'. Known: auto, "),
-        ("nowhere.py:score", "FileNotFoundError: no file "),
+        ("nowhere.py:score", "FileNotFoundError: "),
         ("no_such_package:score", "cannot be imported: ModuleNotFoundError"),
         ("{planted}:scor", "has no function 'scor'"),
-        ("{planted}:time", "has no function 'time'"),
+        ("{planted}:LIMIT", "has no function 'LIMIT'"),
         ("{broken}:score", "cannot be imported: ZeroDivisionError"),
     ],
 )
@@ -274,6 +275,14 @@ def test_bad_files(tmp_path: Path, capsys) -> None:
 def test_bad_options(option: tuple[str, str], write: Write) -> None:
     with pytest.raises(SystemExit, match="2"):
         validate.main([str(write(GOOD)), *option])
+
+
+def test_a_setting_that_no_reward_has(write: Write, capsys) -> None:
+    path = str(write(GOOD))
+    assert validate.main([path, "--reward", "gsm8k", "--set", "stile=box"]) == 2
+    assert "no reward used here has the setting 'stile'; they have mode, style" in (
+        capsys.readouterr().err
+    )
 
 
 def test_an_output_that_cannot_be_written(write: Write, tmp_path: Path, capsys) -> None:
