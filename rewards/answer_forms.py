@@ -133,10 +133,13 @@ BASED = re.compile(
     + r"\s*\}?\s*\)?\s*\}?)"
 )  # fmt: skip
 MATRIX = re.compile(
-    r"(?P<factor>[^&=<>,;]*?)\s*(?:\\cdot|\\times|\*)?\s*\\begin\s*\{(?P<name>[pbB]?(?:small)?matrix|array)\}\s*(?:\{[clr|\s]*\})?(?P<body>.*)"
+    r"(?P<factor>[^&=<>,;]*?)\s*(?:\\cdot|\\times|\*)?\s*"
+    r"\\begin\s*\{(?P<name>[pbB]?(?:small)?matrix|array)\}\s*(?:\{[clr|\s]*\})?(?P<body>.*)"
     r"\\end\s*\{(?P=name)\}(?P<turned>\s*\^\s*\{?\s*(?:T|\\top|\\intercal)\s*\}?)?",
     re.DOTALL,
 )
+PLUS_MINUS = re.compile(r"\\pm(?![A-Za-z])")
+MINUS_PLUS = re.compile(r"\\mp(?![A-Za-z])")
 ENVIRONMENT = re.compile(r"\\(?:begin|end)\s*\{\w+\}")
 WORDY = re.compile(
     r"\\text\{[^{}]*[A-Za-z]{2,}[^{}]*\}|(?<![A-Za-z\\])[A-Za-z]{4,}|"
@@ -314,11 +317,11 @@ def _encloses(text: str) -> bool:
 
 def _both_signs(part: str) -> Iterator[str]:
     r"""1 \pm \sqrt{2} stands for two answers."""
-    if r"\pm" not in part or "," in part or r"\{" in part:
+    if not PLUS_MINUS.search(part) or "," in part or r"\{" in part:
         yield part
         return
     for plus, minus in (("+", "-"), ("-", "+")):
-        yield re.sub(r"\\mp(?![A-Za-z])", minus, re.sub(r"\\pm(?![A-Za-z])", plus, part))
+        yield MINUS_PLUS.sub(minus, PLUS_MINUS.sub(plus, part))
 
 
 def _simple(text: str) -> Form:

@@ -33,7 +33,7 @@ from rewards.answer_forms import (
 from rewards.answer_units import fits, split_unit
 from rewards.expression_value import Uncomputable, same_ratio, same_value
 from rewards.latex_expression import Node, UnknownCommand, Unreadable, parse, symbols
-from rewards.math_text import is_finite_decimal, plain, rational, spelling
+from rewards.math_text import LONGEST, is_deep, is_finite_decimal, plain, rational, spelling
 from rewards.math_verify_reading import equal_by_math_verify
 from rewards.real_sets import TURNED, real_set, same_set
 
@@ -52,6 +52,8 @@ def equal(gold: str, answer: str) -> bool:
     gold, answer = plain(gold), plain(answer)
     if spelling(gold) == spelling(answer):
         return True
+    if any(len(text) > LONGEST or is_deep(text) for text in (gold, answer)):
+        return False
     return same(read(gold), read(answer)) or (is_wordy(gold) and words_of(gold) == words_of(answer))
 
 

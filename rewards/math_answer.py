@@ -9,8 +9,8 @@ What the answer is, `rewards.extraction` says. Two answers are compared in this 
    may be written rounded, which is left to the next step;
 3. in a worker process, by form and by value (`rewards.equivalence`, which states the policy).
 
-An answer of more than 500 characters is wrong. So is one that takes longer than the limit, which
-real ones do not approach; the pool counts them. Settled pairs are remembered.
+An answer of more than 500 characters, or nested too deep, is wrong. So is one that takes longer than
+the limit, which real ones do not approach; the pool counts them. Settled pairs are remembered.
 """
 
 import re
@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from rewards.base import with_batch
 from rewards.boxes import last_boxed
 from rewards.extraction import Mode, check_mode, check_style, extract, reads_answer
-from rewards.math_text import LONGEST, is_finite_decimal, plain, rational, spelling
+from rewards.math_text import LONGEST, is_deep, is_finite_decimal, plain, rational, spelling
 from rewards.worker_pool import WorkerPool
 
 POOL = WorkerPool("rewards.equivalence:equal", workers=2, limit=3.0)
@@ -79,7 +79,7 @@ def decide(gold: str, answer: str) -> bool | None:
         return True
     numbers = rational(gold), rational(answer)
     if numbers[0] is None or numbers[1] is None:
-        return None
+        return False if is_deep(answer) else None
     if numbers[0] == numbers[1]:
         return True
     return False if is_finite_decimal(numbers[0]) else None

@@ -10,6 +10,7 @@ import unicodedata
 from fractions import Fraction
 
 LONGEST = 500  # characters; no answer is longer
+DEEPEST = 30  # brackets within each other
 
 SUPERSCRIPTS = "\N{SUPERSCRIPT ZERO}\xb9\xb2\xb3" + "".join(map(chr, range(0x2074, 0x207A)))
 RAISED = str.maketrans(SUPERSCRIPTS + "\N{SUPERSCRIPT MINUS}", "0123456789-")
@@ -127,6 +128,16 @@ def spelling(text: str) -> str:
     text = re.sub(r"\\text\{([^{}]*)\}", r"\1", text)
     text = re.sub(r"\\(frac)\s*(\d)\s*(\d)(?!\d)", r"\\\1{\2}{\3}", text)
     return SPACE_BESIDE_SYMBOL.sub("", text.strip())
+
+
+def is_deep(text: str) -> bool:
+    """True if brackets are nested deeper than in any answer."""
+    depth = 0
+    for bracket in re.finditer(r"[({\[]|[)}\]]", text):
+        depth += 1 if bracket[0] in "({[" else -1
+        if depth > DEEPEST:
+            return True
+    return False
 
 
 def rational(text: str) -> Fraction | None:

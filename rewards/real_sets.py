@@ -140,7 +140,7 @@ def _relation(form: Relation) -> RealSet | None:
         if _infinite(left) or _infinite(right):
             continue
         names |= symbols(tree)
-        if len(names) != 1:
+        if len(names) != 1 or symbols(tree) != names:
             return None
         half_line = _half_line(tree, operator)
         if half_line is None:
@@ -164,7 +164,7 @@ def _half_line(tree: Node, operator: str) -> list[Piece] | None:
     at = [number(_put(tree, name, Fraction(x))) for x in (0, 1, 2, 7)]
     slope = difference(at[1], at[0])
     steps = [quotient(difference(at[i], at[0]), Fraction(x)) for i, x in ((2, 2), (3, 7))]
-    if is_zero(slope) or not all(close(step, slope) for step in steps):
+    if is_zero(slope) or not all(map(is_real, at)) or not all(close(step, slope) for step in steps):
         return None
     zero = quotient(difference(Fraction(0), at[0]), slope)
     if operator == r"\neq":
