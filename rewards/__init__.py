@@ -29,6 +29,7 @@ from rewards.format import (
 from rewards.gsm8k import gsm8k_correct
 from rewards.knights_knaves import knights_knaves
 from rewards.math_answer import math_correct
+from rewards.math_verify_grader import math_verify
 from rewards.parity import PARITY
 from rewards.shaping import cosine, overlong, repetition
 from rewards.sudoku import sudoku_solved
@@ -40,6 +41,7 @@ REWARDS: dict[str, Callable[..., Any]] = {
     "sudoku": sudoku_solved,
     "countdown": countdown_reached,
     "math": math_correct,
+    "math_verify": math_verify,
     "gsm8k": gsm8k_correct,
     "soft_format": soft_format,
     "strict_format": strict_format,
@@ -76,6 +78,7 @@ __all__ = [
     "last_boxed",
     "last_tag",
     "math_correct",
+    "math_verify",
     "overlong",
     "per_completion",
     "reads_answer",

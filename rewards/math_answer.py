@@ -9,8 +9,8 @@ What the answer is, `rewards.extraction` says. Two answers are compared in this 
    may be written rounded, which is left to the next step;
 3. in a worker process, by form and by value (`rewards.equivalence`, which states the policy).
 
-An answer of more than 500 characters, or nested too deep, is wrong. So is one that takes longer than
-the limit, which real ones do not approach; the pool counts them. Settled pairs are remembered.
+An answer of more than 500 characters, or nested too deep, is wrong. So is one that takes longer
+than the limit, which real ones do not approach; the pool counts them. Settled pairs are remembered.
 """
 
 import re
