@@ -1,9 +1,11 @@
 """The trainer's end of a worker pool: the supervisor's process, and a thread that reads from it."""
 
+import base64
 import contextlib
 import itertools
 import json
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -78,9 +80,9 @@ class Connection:
         # `-P`: a file in the current folder must not be taken for a module of Python's
         command = [sys.executable, "-P", "-m", "rewards.worker_supervisor"]
         here = [os.path.abspath(folder) for folder in sys.path]
-        config = json.dumps({**job, "trainer": self._pid, "path": here})
+        config = pickle.dumps({**job, "trainer": self._pid, "path": here})
         self.process = subprocess.Popen(
-            [*command, config],
+            [*command, base64.b64encode(config).decode()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

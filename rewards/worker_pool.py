@@ -47,7 +47,7 @@ class WorkerPool:
         target: `package.module:function` or `path/file.py:function`.
         limit: seconds for one call.
         memory_gib: what a worker may map beyond what it has once the function is imported.
-        build: `target(**build)` makes the function, in the worker; JSON.
+        build: `target(**build)` makes the function, in the worker; plain data.
         start_limit: seconds for the import.
         warns: log a warning for calls that are killed or die.
         """

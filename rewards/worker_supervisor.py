@@ -1,15 +1,17 @@
 """The process between the trainer and a pool's servers: holds the queue and the clock.
 
-    python -m rewards.worker_supervisor JOB_AS_JSON
+    python -m rewards.worker_supervisor JOB            (pickled, in base 64)
 
 It never runs the function, so it is never busy, and a busy trainer makes no call late. It replaces
 what dies, and ends with all that is below it when its input ends or its parent is another one:
 then the trainer is gone, by SIGKILL perhaps.
 """
 
+import base64
 import contextlib
 import json
 import os
+import pickle
 import select
 import signal
 import socket
@@ -320,7 +322,7 @@ def main(job: str) -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1):
         os.dup2(nothing, standard)
-    Supervisor(Job(**json.loads(job)), trainer).run()
+    Supervisor(Job(**pickle.loads(base64.b64decode(job))), trainer).run()
 
 
 if __name__ == "__main__":

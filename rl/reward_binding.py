@@ -1,23 +1,32 @@
 """An entry of a recipe's `rewards:` list -> a function with TRL's call.
 
-    f(prompts, completions, **columns) -> list[float | None]
+    rewards:
+      - sudoku
+      - {name: "mine.py:score", weight: 0.5, timeout: 2, bonus: 1}
 
-A grader of one text, `score(completion, **columns)`, is lifted to it; which of the two a plug-in is
-shows in the name of its parameter. Either may be `async def`.
+`name`, `weight`, `in_process`, `timeout`, `workers` and `memory_gib` are the entry's own keys; all
+others are settings of the function or class. A reward of the user's own runs in worker processes,
+where it may hang or crash, and is imported there only; `in_process: true` runs it in the trainer.
 """
 
-import asyncio
-import functools
-import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rewards import REWARDS, per_completion
-from rl.binding import Mismatch, Parameter, Report, bind, check_values, coerce, parameters
-from rl.resolve import lookup
+from rewards import WorkerPool
+from rewards.columns import Columns
+from rewards.worker_pool import NotStarted
+from rl.binding import Mismatch, Report, coerce, parameters
+from rl.pooled_reward import PooledReward
+from rl.resolve import find_plug_in, lookup
+from rl.reward_function import as_reward, configure
+from rl.reward_registry import known_rewards
+
+PROCESS_KEYS = {"timeout": float, "workers": int, "memory_gib": float}
+RESERVED = ("in_process", "memory_gib", "timeout", "weight", "workers")
+SECONDS = {"completion": 10.0, "call": 120.0}  # default of `timeout`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,79 +40,146 @@ class BoundReward:
 
 def bind_reward(entry: object, where: str, folder: Path, report: Report) -> BoundReward | None:
     """`name`, or `{name, weight, **settings}`; None after a report."""
-    settings = {"name": entry} if isinstance(entry, str) else entry
-    if not isinstance(settings, Mapping) or not isinstance(settings.get("name"), str):
+    section = {"name": entry} if isinstance(entry, str) else entry
+    if not isinstance(section, Mapping) or not isinstance(section.get("name"), str):
         report(where, f"a reward is a name or {{name: ..., weight: 1.0, ...}}, got {entry!r}")
         return None
-    reference: str = settings["name"]
-    try:
-        target = lookup("reward", reference, REWARDS, folder)
-        weight = coerce(settings.get("weight", 1.0), float)
-        if not math.isfinite(weight):
-            raise Mismatch(("", f"is {weight}; use a finite number"))
-    except Mismatch as error:
-        report(f"{where}.weight", str(error))
+    reference: str = section["name"]
+    registry = known_rewards()
+    own = reference not in registry
+    name = reference.rpartition(":")[2] if own else reference
+    weight = _number(section, "weight", float, 1.0, where, report)
+    in_process = section.get("in_process", not own)
+    if not isinstance(in_process, bool):
+        report(f"{where}.in_process", f"expected true or false, got {in_process!r}")
         return None
+    if weight is None:
+        return None
+    settings = {key: value for key, value in section.items() if key not in ("name", "weight")}
+    settings.pop("in_process", None)
+    bind = _in_process if in_process else _in_workers
+    try:
+        function = bind(reference, name, settings, registry, where, folder, report)
     except ValueError as error:
         report(where, str(error))
         return None
-    keywords = {key: value for key, value in settings.items() if key not in ("name", "weight")}
+    return function and BoundReward(name=name, weight=weight, function=function)
+
+
+def _in_process(
+    reference: str,
+    name: str,
+    settings: dict[str, Any],
+    registry: Mapping[str, Any],
+    where: str,
+    folder: Path,
+    report: Report,
+) -> Callable[..., Any] | None:
+    target = lookup("reward", reference, registry, folder)
     if not callable(target):
-        report(where, f"{reference!r} is {target!r}, which cannot be called")
-        return None
-    function = _configure(target, keywords, where, report)
+        raise ValueError(f"{reference!r} is {target!r}, which cannot be called")
+    known = parameters(target)
+    for key in PROCESS_KEYS:
+        if key in settings and key not in known:
+            report(
+                f"{where}.{key}",
+                f"{reference!r} runs in the trainer's own process, which this does not limit; "
+                "`in_process: false` runs it in worker processes",
+            )
+            return None
+    reserved = ("weight", "in_process")
+    function = configure(target, settings, where, report, reserved=reserved)
     if function is None:
         return None
     try:
-        lifted = as_reward(function)
+        return as_reward(function)
     except ValueError as error:
-        report(where, f"{reference!r} {error}")
+        raise ValueError(f"{reference!r} {error}") from None
+
+
+def _in_workers(
+    reference: str,
+    name: str,
+    settings: dict[str, Any],
+    registry: Mapping[str, Any],
+    where: str,
+    folder: Path,
+    report: Report,
+) -> PooledReward | None:
+    if reference not in registry:
+        find_plug_in(reference, registry, folder)
+    limits: dict[str, float | None] = {
+        "timeout": _number(settings, "timeout", float, SECONDS["completion"], where, report),
+        "workers": _number(settings, "workers", int, 2, where, report),
+        "memory_gib": _number(settings, "memory_gib", float, 4.0, where, report),
+    }
+    if None in limits.values():
         return None
-    return BoundReward(name=reference.rpartition(":")[2], weight=weight, function=lifted)
-
-
-def _configure(
-    target: Callable[..., Any], settings: Mapping[str, Any], where: str, report: Report
-) -> Callable[..., Any] | None:
-    """A class is constructed; a function gets its settings as keyword arguments."""
-    if inspect.isclass(target):
-        return bind(target, settings, where, report)
-    known = dict(list(parameters(target).items())[1:])  # the first is the text
-    known["weight"] = Parameter(annotation=float, required=False, default=1.0)
-    keywords = check_values(settings, known, where, report)
-    if keywords is None:
+    pool = WorkerPool(
+        "rl.reward_worker:load",
+        workers=int(limits["workers"] or 0),
+        memory_gib=limits["memory_gib"] or 0.0,
+        warns=False,
+        build={
+            "reference": reference,
+            "folder": str(folder.absolute()),
+            "settings": {k: v for k, v in settings.items() if k not in PROCESS_KEYS},
+            "name": name,
+            "reserved": RESERVED,
+        },
+    )
+    found = _described(pool, reference)
+    for place, text in found["problems"]:
+        told = f"{reference!r} {text}" if found.get("signature") else text
+        report(f"{where}{place}", told)
+    if found["problems"]:
+        pool.close()
         return None
-    return _with_keywords(target, keywords) if keywords else target
+    columns = found["columns"]
+    per = "call" if columns is None else "completion"
+    limit = settings.get("timeout", SECONDS[per])
+    return PooledReward(
+        name=name,
+        pool=pool,
+        limit=float(limit),
+        columns=None if columns is None else Columns(**columns),
+        together=bool(found["together"]),
+    )
 
 
-def _with_keywords(function: Any, keywords: Mapping[str, Any]) -> Callable[..., Any]:
-    """A partial that keeps the function's name and its batch version."""
-    bound: Any = functools.partial(function, **keywords)
-    bound.__name__, bound.__doc__ = function.__name__, function.__doc__
-    if hasattr(function, "batch"):
-        bound.batch = functools.partial(function.batch, **keywords)
-    return bound
-
-
-def as_reward(function: Callable[..., Any]) -> Callable[..., Any]:
-    """TRL's call as it is, a grader lifted; told apart by their parameters' names."""
-    names = list(inspect.signature(function).parameters)
-    if "completions" in names:
-        return function
-    if "completion" not in names[:1]:
+def _described(pool: WorkerPool, reference: str) -> dict[str, Any]:
+    """What the workers found when they imported it."""
+    try:
+        (outcome,) = pool.run([("describe",)], limit=60.0)
+    except NotStarted as error:
+        pool.close()
         raise ValueError(
-            f"takes ({', '.join(names)}); a reward takes (prompts, completions, **columns) and "
-            "returns a list, a grader takes (completion, **columns) and returns one number"
-        )
-    if not inspect.iscoroutinefunction(function):
-        return per_completion(function)
-    start = per_completion(function)
+            f"{reference!r} cannot be imported in a worker process: {error.why}. Move what is slow "
+            "or fragile into the function, or set `in_process: true` in its entry of `rewards:`"
+        ) from None
+    if outcome.status != "ok":
+        pool.close()
+        raise ValueError(f"{reference!r} cannot be used in a worker process: {outcome.detail}")
+    found: dict[str, Any] = outcome.value
+    return found
 
-    async def reward(prompts: Any, completions: Any, **columns: Any) -> list[float | None]:
-        started: list[Any] = start(prompts, completions, **columns)
-        running = [score for score in started if score is not None]
-        finished = iter(await asyncio.gather(*running))
-        return [None if score is None else next(finished) for score in started]
 
-    reward.__name__ = reward.__qualname__ = getattr(function, "__name__", "reward")
-    return reward
+def _number(
+    section: Mapping[str, Any],
+    key: str,
+    kind: type,
+    default: float | int,
+    where: str,
+    report: Report,
+) -> Any:
+    """A key of the entry as a finite number, positive except for a weight; None after a report."""
+    try:
+        value = coerce(section.get(key, default), kind)
+        if not math.isfinite(value):
+            raise Mismatch(("", f"is {value}; use a finite number"))
+        if value <= 0 and key != "weight":
+            raise Mismatch(("", f"is {value}; use a positive number"))
+    except Mismatch as error:
+        report(f"{where}.{key}", str(error))
+        return None
+    return value

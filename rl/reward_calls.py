@@ -1,34 +1,39 @@
 """Calling reward functions by TRL's protocol, and surviving them.
 
     f(prompts, completions, completion_ids, **columns, trainer_state, log_extra, log_metric)
-        -> one float or None per completion;  sync or async
+        -> one value per completion;  sync or async
 
-None means "not graded". An exception, a NaN or an infinity costs that reward of those completions
-(None), is counted under rewards/NAME/errors and logged; it never stops a run. The wrong number of
-values does: nothing sensible can be done with it.
+A value is a float, None ("not graded") or a dictionary of components: the reward is their sum, and
+each is logged as rewards/NAME/COMPONENT. A time-out, a crash, an exception, a NaN or an infinity
+costs that reward of the completions concerned (None); it is counted under rewards/NAME/timeouts,
+/crashes or /exceptions (together /errors) and told; it never stops a run. The wrong number of
+values or something that is no value does: nothing sensible can be done with it.
+
+A function given here runs in this process, where nothing can end one that hangs. The rewards of a
+recipe that are the user's own run in worker processes, see `rl.pooled_reward`.
 """
 
 import asyncio
 import inspect
 import logging
 import math
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from transformers import TrainerState
 
+from rewards.values import FAILURES, Failed, RewardError, Value, total, values_of
+
 from .generation import as_completion
+
+__all__ = ["RewardCalls", "RewardError", "RewardFunction", "probe"]
 
 logger = logging.getLogger(__name__)
 
-RewardFunction = Callable[..., Sequence[float | None] | Awaitable[Sequence[float | None]]]
-
-
-class RewardError(ValueError):
-    """A reward function that cannot be used as it is."""
+RewardFunction = Callable[..., Sequence[Value | Failed] | Awaitable[Sequence[Value | Failed]]]
 
 
 def _warn(name: str, why: str) -> None:
@@ -41,7 +46,8 @@ class RewardCalls:
 
     names, functions, weights: one entry per reward.
     on_error: told the name of a reward and what is wrong with what it did.
-    extra, metrics: what the functions passed to `log_extra` and `log_metric` since `take_logs`.
+    extra, metrics: what the functions passed to `log_extra` and `log_metric` since `take_logs`;
+        also the components, and how often a call of a function failed in each way.
     """
 
     names: list[str]
@@ -101,44 +107,60 @@ class RewardCalls:
         }
 
     def _checked(self, name: str, outcome: Any, expected: int) -> list[float]:
-        if isinstance(outcome, Exception | SystemExit):
-            self.errors[name] += expected
-            self.on_error(name, f"raised {type(outcome).__name__}: {outcome}")
-            return [math.nan] * expected
-        if isinstance(outcome, BaseException):
+        if isinstance(outcome, RewardError):
             raise outcome
-        try:
-            values = list(outcome)
-        except TypeError:
-            raise RewardError(
-                f"reward {name} returned {outcome!r}; it must return a list with one float or None "
-                f"per completion ({expected} here)"
-            ) from None
-        if len(values) != expected:
-            raise RewardError(
-                f"reward {name} returned {len(values)} values for {expected} completions; "
-                "it must return one float or None for each"
-            )
-        numbers = [_number(name, value) for value in values]
-        wrong = [x for x in numbers if x is not None and not math.isfinite(x)]
-        if wrong:
-            self.errors[name] += len(wrong)
-            self.on_error(name, f"returned {wrong[0]} for {len(wrong)} of {expected} completions")
-        return [x if x is not None and math.isfinite(x) else math.nan for x in numbers]
+        if isinstance(outcome, Exception | SystemExit):
+            outcome = [Failed("exceptions", _raised(outcome))] * expected
+        elif isinstance(outcome, BaseException):
+            raise outcome
+        values = [_finite(value) for value in values_of(name, outcome, expected)]
+        failed = [value for value in values if isinstance(value, Failed)]
+        self._tell(name, failed, expected)
+        for kind in FAILURES:
+            count = sum(value.kind == kind for value in failed)
+            self.metrics[f"rewards/{name}/{kind}"].append(float(count))
+        if failed:
+            self.errors[name] += len(failed)
+        rewards = list[float]()
+        for value in values:
+            graded = None if isinstance(value, Failed) else total(value)
+            rewards.append(math.nan if graded is None else graded)
+            for component, part in value.items() if isinstance(value, Mapping) else ():
+                if part is not None:
+                    self.metrics[f"rewards/{name}/{component}"].append(part)
+        return rewards
+
+    def _tell(self, name: str, failed: Sequence[Failed], expected: int) -> None:
+        """Once for every way in which grading failed, with the first of that kind."""
+        for kind, count in Counter(value.kind for value in failed).items():
+            why = next(value.why for value in failed if value.kind == kind)
+            some = f" for {count} of {expected} completions" if count < expected else ""
+            self.on_error(name, f"{why}{some}")
 
 
 def _attempt(function: RewardFunction, arguments: dict[str, Any]) -> Any:
+    """What it returns: values, an awaitable, or what `start` gave; or what it raised."""
+    call = getattr(function, "start", function)
     try:
-        return function(**arguments)
+        outcome = call(**arguments)
+        return _Started(outcome) if call is not function else outcome
     except (Exception, SystemExit) as error:  # the user's own code may raise anything
         return error
 
 
+@dataclass(frozen=True)
+class _Started:
+    """Work that other processes are at, until `finish()`."""
+
+    finish: Callable[[], Any]
+
+
 def _finished(outcomes: list[Any]) -> list[Any]:
-    """`outcomes` with the awaitable ones replaced by their results or exceptions."""
+    """`outcomes` with those that are not there yet replaced by their results or exceptions."""
     pending = [outcome for outcome in outcomes if inspect.isawaitable(outcome)]
     results = iter(_run(pending) if pending else ())
-    return [next(results) if inspect.isawaitable(outcome) else outcome for outcome in outcomes]
+    done = [next(results) if inspect.isawaitable(outcome) else outcome for outcome in outcomes]
+    return [_attempt(o.finish, {}) if isinstance(o, _Started) else o for o in done]
 
 
 def _run(pending: list[Awaitable[Any]]) -> list[Any]:
@@ -153,13 +175,17 @@ def _run(pending: list[Awaitable[Any]]) -> list[Any]:
         return thread.submit(asyncio.run, together()).result()
 
 
-def _number(name: str, value: Any) -> float | None:
-    try:
-        return None if value is None else float(value)
-    except (TypeError, ValueError, ArithmeticError, RuntimeError):  # the last one by tensors
-        raise RewardError(
-            f"reward {name} returned {value!r} for a completion; each value must be a float or None"
-        ) from None
+def _raised(error: BaseException) -> str:
+    return f"raised {type(error).__name__}: {error}"
+
+
+def _finite(value: Value | Failed) -> Value | Failed:
+    """The value, or a failure if it or one of its components is no finite number."""
+    parts = value.values() if isinstance(value, Mapping) else [value]
+    for part in parts:
+        if isinstance(part, float) and not math.isfinite(part):
+            return Failed("exceptions", f"returned {part}")
+    return value
 
 
 def probe(rewards: RewardCalls, rows: Sequence[dict[str, Any]]) -> None:

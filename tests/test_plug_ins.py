@@ -98,7 +98,7 @@ def test_graders_are_lifted_and_rewards_are_not(folder: Path) -> None:
 
 
 def test_an_async_grader_becomes_an_async_reward(folder: Path) -> None:
-    reward = bound(folder, "mine.py:slow_score")
+    reward = bound(folder, {"name": "mine.py:slow_score", "in_process": True})
     assert asyncio.run(reward.function([""] * 3, ["a", "bb", ""])) == [1.0, 2.0, 0.0]
 
 
@@ -144,7 +144,8 @@ def test_what_is_wrong_with_a_plug_in(folder: Path, name: str) -> None:
 
 def test_settings_are_checked_against_the_signature(folder: Path) -> None:
     assert refused(folder, {"name": "mine.py:score", "bonsu": 1}) == (
-        "R.bonsu: unknown key; did you mean 'bonus'? Known: answer, bonus, weight."
+        "R.bonsu: unknown key; did you mean 'bonus'? Known: answer, bonus, "
+        "in_process, memory_gib, timeout, weight, workers."
     )
     assert refused(folder, {"name": "mine.py:score", "bonus": "x"}) == (
         "R.bonus: expected a number, got 'x' (a string)"

@@ -19,9 +19,9 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.usefixtures("here")
 def test_ctrl_c_needs_no_traceback(capsys) -> None:
-    assert told(capsys, "train", "R.yaml", "rewards=[r.py:interrupts]", code=130) == (
-        "interrupted; what was saved is intact, and --resume goes on from the last checkpoint"
-    )
+    assert told(
+        capsys, "train", "R.yaml", "rewards=[{name: r.py:interrupts, in_process: true}]", code=130
+    ) == ("interrupted; what was saved is intact, and --resume goes on from the last checkpoint")
 
 
 @pytest.mark.slow

@@ -76,7 +76,7 @@ OVERRIDES = {
     "float or None for each",
     "rewards=[r.py:raises]": "a trial call on 2 prompts of the task failed: reward raises raised "
     "KeyError: 'foo'",
-    "rewards=[r.py:nan]": "reward nan returned nan for 2 of 2 completions",
+    "rewards=[r.py:nan]": "a trial call on 2 prompts of the task failed: reward nan returned nan",
     "rewards=[r.py:text]": "reward text returned 'good' for a completion; each value must be a "
     "float or None",
     "rewards=[r.py:leaves]": "reward leaves raised SystemExit: 3",
