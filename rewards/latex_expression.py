@@ -44,6 +44,7 @@ DECORATED = frozenset(
     {r"\vec", r"\hat", r"\bar", r"\overline", r"\mathbf", r"\boldsymbol", r"\mathcal", r"\tilde"}
 )
 DEGREE = ("div", ("const", "pi"), ("num", Fraction(180)))
+DIGITS = frozenset("0123456789.")
 END = ""
 
 
@@ -117,7 +118,7 @@ class _Parser:
                 self.next()
                 tree = ("div", tree, self.signed())
             elif self.starts_factor(token):
-                if token[0].isdigit() or token[0] == "." or self.is_number_again(token):
+                if self.is_number_again(token):
                     raise Unreadable("two numbers side by side")
                 tree = ("mul", tree, self.power())
             else:
@@ -140,10 +141,9 @@ class _Parser:
         )
 
     def is_number_again(self, token: str) -> bool:
-        """4{10} is a garbled number, not a product."""
-        return (
-            token == "{" and self.peek(1)[:1].isdigit() and self.tokens[self.at - 1][-1:].isdigit()
-        )
+        """Neither `2 3` nor the garbled 4{10} is a product."""
+        begins = self.peek(1) if token == "{" else token
+        return self.tokens[self.at - 1][-1].isdigit() and begins[:1] in DIGITS
 
     def signed(self) -> Node:
         sign = ""
