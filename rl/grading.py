@@ -13,17 +13,21 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from estimators import stable_seed
+from rewards.values import FAILURES
 from rl.completions_log import CompletionsLog
 from rl.diagnostics import duplicates, fingerprints
 from rl.gathered import over_ranks
 from rl.generation import as_completion
 from rl.metrics import Metrics
 from rl.reward_calls import RewardCalls
+from rl.reward_monitor import RewardMonitor
 from rl.rollout_schemes import Rollouts
 from rl.rollout_schemes.base import Key
 from rl.rollouts import Completions
 
 logger = logging.getLogger(__name__)
+
+GRADING = ("time/reward", "time/monitor")  # logged here
 
 Rows = Sequence[dict[str, Any]]
 
@@ -33,6 +37,7 @@ class Grading:
 
     def __init__(self, rewards: RewardCalls, accelerator: Accelerator, metrics: Metrics) -> None:
         self.rewards, self.accelerator, self.metrics = rewards, accelerator, metrics
+        self.monitor = RewardMonitor(rewards, accelerator, metrics)
         self._log: CompletionsLog | None = None
         self._graded: Completions | None = None  # by the last call, with what follows
         self._values: list[list[float]] = []
@@ -49,6 +54,7 @@ class Grading:
         values = self.rewards(rows, completions, written.token_ids, trainer_state)
         self._graded, self._values = written, values
         self._columns, metrics, errors = self.rewards.take_logs()
+        self._failures(metrics, len(rows))
         names = {name for names in gather_object([sorted(metrics)]) for name in names}
         for name in sorted(names):  # a reward may have logged it on some ranks only
             self.metrics.add_all(name, torch.tensor(metrics.get(name, [])))
@@ -60,8 +66,23 @@ class Grading:
         self.metrics.add("time/reward", time.perf_counter() - start)
         return torch.tensor([self.rewards.total(each) for each in values])
 
-    def record(self, rollouts: Rollouts, step: int) -> None:
-        """What to log of a rollout's outcome; warns of what makes it worthless."""
+    def _failures(self, metrics: dict[str, list[float]], count: int) -> None:
+        """How gradings failed, as shares of the completions; taken out of `metrics`."""
+        for name in self.rewards.names:
+            for kind in FAILURES:
+                failed = float(sum(metrics.pop(f"rewards/{name}/{kind}", [])))
+                total = torch.tensor(float(count))
+                self.metrics.add_sum(f"rewards/{name}/{kind}", torch.tensor(failed), total)
+                if kind == "timeouts":
+                    self.monitor.timeouts(name, failed, count)
+
+    def record(
+        self, rollouts: Rollouts, step: int, history: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        """What to log of a rollout's outcome; warns of what makes it worthless.
+
+        history: the logs so far.
+        """
         rewards = rollouts.rewards.cpu()
         peers = torch.tensor([stable_seed(*_peers(key)) for key in rollouts.keys])
         prints = fingerprints(rollouts.completions.token_ids)
@@ -87,7 +108,8 @@ class Grading:
                 "sampler.temperature, branch a tree earlier (rollout.parts), or stop if rewards "
                 "have stopped rising",
             )
-        self._add_to_log(rollouts)
+        read = self.monitor(rollouts, self._values_of(rollouts), history)
+        self._add_to_log(rollouts, read)
 
     def log_to(self, folder: Path) -> None:
         """Log every completion there, with its rewards and advantage."""
@@ -97,16 +119,19 @@ class Grading:
         if self._log is not None:
             self._log.write(step, self.accelerator.process_index)
 
-    def _add_to_log(self, rollouts: Rollouts) -> None:
+    def _values_of(self, rollouts: Rollouts) -> list[list[float]] | None:
+        """Its rewards by name, unless the scheme has graded other completions since."""
+        return self._values if self._graded is rollouts.completions else None
+
+    def _add_to_log(self, rollouts: Rollouts, read: Mapping[str, Sequence[Any]]) -> None:
         if self._log is None:
             return
-        names, values, columns = self.rewards.names, self._values, self._columns
-        if self._graded is not rollouts.completions:  # the scheme graded others in between
+        names, values, columns = self.rewards.names, self._values_of(rollouts), self._columns
+        if values is None:
             names, values, columns = ["total"], rollouts.rewards[:, None].tolist(), {}
         each = rollouts.advantages.view(len(rollouts.rows), -1).mean(-1)
-        self._log.add(
-            rollouts.rows, rollouts.completions.texts, names, values, each.tolist(), columns
-        )
+        texts = rollouts.completions.texts
+        self._log.add(rollouts.rows, texts, names, values, each.tolist(), {**columns, **read})
 
     def _warn_once(self, kind: str, message: str) -> None:
         if kind not in self._warned and self.accelerator.is_main_process:

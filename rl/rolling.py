@@ -22,7 +22,7 @@ from rl.advantages import GroupAdvantage
 from rl.diagnostics import entropies
 from rl.experience import Experience
 from rl.gathered import over_ranks
-from rl.grading import Grading
+from rl.grading import GRADING, Grading
 from rl.grpo_config import DiffusionGRPOConfig
 from rl.metrics import Metrics
 from rl.models.denoiser import ModelDenoiser
@@ -60,12 +60,12 @@ class Roller:
 
     def __call__(self, rows: Rows, model: nn.Module, state: Any) -> Experience:
         """`state` is the Trainer's."""
-        start, graded = time.perf_counter(), self.metrics.total("time/reward")
+        start, graded = time.perf_counter(), self.metrics.total(*GRADING)
         self.scorer.take_forwards()  # of evaluations
         rollouts = self.scheme(self._window(rows, state))
-        self.grading.record(rollouts, state.global_step)
+        self.grading.record(rollouts, state.global_step, state.log_history)
         rolled = time.perf_counter()
-        graded = self.metrics.total("time/reward") - graded
+        graded = self.metrics.total(*GRADING) - graded
         self.metrics.add("forwards/rollout", self.scorer.take_forwards() / len(rows))
         experience = self._scored(rollouts, model)
         self.metrics.add("time/rollout", rolled - start - graded)

@@ -27,7 +27,7 @@ from rl.advantages import GroupAdvantage
 from rl.checkpoints import checkpoint_folder, last_whole_checkpoint
 from rl.experience import Experience, MicroBatch
 from rl.gathered import generation_mode, one_gpu, summed
-from rl.grading import Grading
+from rl.grading import GRADING, Grading
 from rl.group_sampler import GroupSampler
 from rl.grpo_config import DiffusionGRPOConfig
 from rl.metrics import Metrics
@@ -193,7 +193,7 @@ class DiffusionGRPOTrainer(Trainer):
     def training_step(
         self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None
     ) -> Tensor:
-        phases = ("time/rollout", "time/reward", "time/score")
+        phases = ("time/rollout", *GRADING, "time/score")
         start, before = time.perf_counter(), self.collected.total(*phases)
         loss = super().training_step(model, inputs, num_items_in_batch)
         other = self.collected.total(*phases) - before
