@@ -1,7 +1,5 @@
 """Accuracy on held-out prompts, with the sampler, prompt and grader of training.
 
-    accuracy = (number of completions that the grader gives 1) / (number that it graded)
-
 Greedy decoding is temperature 0; sampled decoding writes one completion per prompt at the
 configured temperature. A completion depends on the weights, the prompt's id and the seed, not on
 batch size, row order or number of processes.
@@ -18,17 +16,14 @@ from rich.progress import track
 
 from estimators import stable_seed
 from rl.console import err
-from rl.generation import as_completion, prompt_ids
-from rl.intervals import Accuracy
+from rl.generation import prompt_ids
+from rl.graded import Generation, Measured, Row, grade, measured
 from rl.models.denoiser import ModelDenoiser
 from rl.models.loading import LoadedModel
-from rl.reward_binding import as_reward
-from rl.reward_calls import RewardCalls
 from rl.rollouts import write_completions
 from rl.samplers import Sampler
 
-Row = dict[str, Any]
-Results = dict[str, dict[int, Accuracy]]  # "greedy" or "sampled" -> denoising steps -> accuracy
+Results = dict[str, dict[int, Measured]]  # "greedy" or "sampled" -> denoising steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,20 +92,6 @@ class EvaluationConfig:
         return replace(self, prompts=self.monitor_prompts, steps=(sampler.steps,), sampled_steps=())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Generation:
-    """One completion of one prompt. tokens: up to and including the first end token."""
-
-    id: str
-    repeat: int
-    completion: str
-    tokens: int
-    nfe: int
-    steps: int
-    temperature: float
-    score: float | None = None
-
-
 def generate(
     denoiser: ModelDenoiser,
     loaded: LoadedModel,
@@ -161,41 +142,6 @@ def generate(
     return [written[row["id"]] for row in mine]
 
 
-def grade(
-    generations: Sequence[Generation], rows: Sequence[Row], grader: Callable[..., Any]
-) -> list[Generation]:
-    """Fill in `score`; None where the grader does not apply or failed, which is logged.
-
-    grader: `score(completion, **columns)`, or a reward with TRL's call.
-    """
-    if not generations:
-        return []
-    by_id = {row["id"]: row for row in rows}
-    own = [by_id[generation.id] for generation in generations]
-    name = getattr(grader, "__name__", type(grader).__name__)
-    calls = RewardCalls(names=[name], functions=[as_reward(grader)], weights=[1.0])
-    completions = [
-        as_completion(generation.completion, row["prompt"])
-        for generation, row in zip(generations, own, strict=True)
-    ]
-    scores = calls(own, completions, [[] for _ in own])
-    return [
-        replace(generation, score=None if math.isnan(score) else score)
-        for generation, (score,) in zip(generations, scores, strict=True)
-    ]
-
-
-def accuracy(generations: Sequence[Generation]) -> Accuracy:
-    """Completions with score 1 out of those that were graded."""
-    scores = [generation.score for generation in generations if generation.score is not None]
-    if not scores:
-        raise ValueError(
-            f"none of the {len(generations)} completions could be graded; the log says why (a "
-            "grader that failed, or rows without the answer column it needs)"
-        )
-    return Accuracy(correct=sum(score >= 1 for score in scores), total=len(scores))
-
-
 def evaluate(
     denoiser: ModelDenoiser,
     loaded: LoadedModel,
@@ -233,7 +179,7 @@ def evaluate(
             )
             found = {x.id: x for x in gather_object(grade(own, rows, grader))}
             everyone = [found[row["id"]] for row in rows]
-            results[mode][steps] = accuracy(everyone)
+            results[mode][steps] = measured(everyone)
             if on_result is not None:
                 on_result(mode, steps, everyone)
     return results

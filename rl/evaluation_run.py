@@ -1,7 +1,8 @@
 """A recipe's whole evaluation, written to a folder.
 
 generations.jsonl   a line per completion: prompt, answer columns, completion, score, cost
-metrics.json        accuracy with its interval for every setting, and what was evaluated
+metrics.json        for every setting accuracy with its interval, strict accuracy, how the answers
+                    were read; and what was evaluated
 """
 
 import json
@@ -9,13 +10,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from accelerate import PartialState
 from rich.table import Table
 
 from rewards import REWARDS
-from rl.evaluation import Generation, Results, Row, evaluate, held_out_rows
+from rl.evaluation import Results, evaluate, held_out_rows
+from rl.graded import Generation, Measured, Row
 from rl.models.denoiser import ModelDenoiser
 from rl.models.loading import LoadedModel
 from rl.recipe import Recipe
@@ -140,17 +141,30 @@ def _append(path: Path, generations: Sequence[Generation], rows: Sequence[Row]) 
             file.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
 
 
-def results_table(results: Mapping[str, Mapping[int, Any]], title: str) -> Table:
+def results_table(results: Mapping[str, Mapping[int, Measured]], title: str) -> Table:
+    """Accuracy, and beside it, where the grader tells, the strict one and how answers were read."""
+    every = [found for by_steps in results.values() for found in by_steps.values()]
+    headings = ["decoding", "steps", "accuracy", "95 % interval", "correct"]
+    headings += ["strict"] * any(found.strict is not None for found in every)
+    headings += ["answers"] * any(found.answers for found in every)
     table = Table(title=title, title_justify="left", title_style="bold")
-    for heading in ("decoding", "steps", "accuracy", "95 % interval", "correct"):
-        table.add_column(heading, justify="left" if heading == "decoding" else "right")
+    for heading in headings:
+        left = heading in ("decoding", "answers")
+        table.add_column(heading, justify="left" if left else "right")
     for mode, by_steps in results.items():
         for steps, found in by_steps.items():
-            table.add_row(
-                mode,
-                str(steps),
-                f"{100 * found.value:.1f} %",
-                f"{100 * found.low:.1f} to {100 * found.high:.1f}",
-                f"{found.correct} / {found.total}",
-            )
+            cells = {
+                "decoding": mode,
+                "steps": str(steps),
+                "accuracy": f"{100 * found.accuracy.value:.1f} %",
+                "95 % interval": f"{100 * found.accuracy.low:.1f} to "
+                f"{100 * found.accuracy.high:.1f}",
+                "correct": f"{found.accuracy.correct} / {found.accuracy.total}",
+                "strict": f"{100 * found.strict.value:.1f} %" if found.strict else "",
+                "answers": ", ".join(
+                    f"{name.replace('_', ' ')} {100 * share:.1f} %"
+                    for name, share in found.answers.items()
+                ),
+            }
+            table.add_row(*(cells[heading] for heading in headings))
     return table

@@ -46,7 +46,8 @@ class Monitor(TrainerCallback):
                 grader=self.grader,
                 config=self.config.monitor(sampler),
             )
-        (accuracy,) = results["greedy"].values()
+        (found,) = results["greedy"].values()
+        accuracy = found.accuracy
         trainer.log_now(
             {
                 "eval/accuracy": accuracy.value,

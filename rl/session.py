@@ -9,6 +9,7 @@ from rl.console import out
 from rl.evaluation import Results
 from rl.evaluation_run import results_table, run_evaluation
 from rl.gathered import save_whole
+from rl.intervals import Accuracy
 from rl.monitor import Monitor
 from rl.pairs import pair_note
 from rl.preparation import Prepared, evaluates, grader
@@ -90,8 +91,8 @@ class Session:
                 path = write_report(
                     self.folder,
                     history,
-                    before.get("greedy", {}),
-                    after.get("greedy", {}),
+                    _accuracies(before, "greedy"),
+                    _accuracies(after, "greedy"),
                     sampler.steps,
                 )
                 self._say(f"report: {path}")
@@ -112,14 +113,18 @@ def strategy(trainer: DiffusionGRPOTrainer) -> dict[str, Any]:
 
 
 def _values(results: Results) -> dict[str, float]:
-    return {str(steps): a.value for steps, a in results.get("greedy", {}).items()}
+    return {str(steps): a.value for steps, a in _accuracies(results, "greedy").items()}
 
 
 def _intervals(results: Results) -> dict[str, dict[str, list[float]]]:
     return {
-        mode: {str(steps): [a.low, a.high] for steps, a in accuracies.items()}
-        for mode, accuracies in results.items()
+        mode: {str(steps): [a.low, a.high] for steps, a in _accuracies(results, mode).items()}
+        for mode in results
     }
+
+
+def _accuracies(results: Results, mode: str) -> dict[int, Accuracy]:
+    return {steps: found.accuracy for steps, found in results.get(mode, {}).items()}
 
 
 def _write(path: Path, content: Any) -> None:

@@ -48,13 +48,19 @@ def test_cli_writes_generations_and_metrics(
         assert line["puzzle"] == row["puzzle"]
         assert line["gold"] == row["completion"]
         assert line["nfe"] == line["steps"]
-        assert line["score"] == REWARDS["sudoku"](line["completion"], puzzle=row["puzzle"])
+        assert line["status"] == "no_answer"
+        assert (
+            line["score"]
+            == line["strict_score"]
+            == REWARDS["sudoku"](line["completion"], puzzle=row["puzzle"])
+        )
     metrics = json.loads((folder / "metrics.json").read_text())
     assert metrics["prompts"] == 6
     assert metrics["split"] == "test"
     assert metrics["model"] == str(tmp_path / "model")
     found = metrics["accuracy"]["greedy"]["4"]
-    assert found["total"] == 6
+    assert found["total"] == found["strict"]["total"] == 6
+    assert sum(found["answers"].values()) - found["answers"]["several_boxes"] == pytest.approx(1)
     assert found["high"] == pytest.approx(Accuracy(correct=found["correct"], total=6).high)
     shown = capsys.readouterr().out
     assert "greedy" in shown

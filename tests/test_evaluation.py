@@ -1,20 +1,17 @@
 """Held-out accuracy: generation that depends on nothing but the row, grading, settings."""
 
+import io
 import logging
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from rewards import REWARDS
-from rl.evaluation import (
-    EvaluationConfig,
-    Generation,
-    accuracy,
-    evaluate,
-    generate,
-    grade,
-    held_out_rows,
-)
+from rl.evaluation import EvaluationConfig, evaluate, generate, held_out_rows
+from rl.evaluation_run import results_table
+from rl.graded import Generation, Measured, accuracy, grade, measured
+from rl.intervals import Accuracy
 from rl.models.denoiser import ModelDenoiser
 from rl.models.loading import LoadedModel, load
 from rl.models.source import ModelSource
@@ -157,6 +154,62 @@ def test_a_grader_that_fails_is_told(caplog: pytest.LogCaptureFixture) -> None:
         accuracy(graded)
 
 
+def test_both_modes_and_how_answers_were_read() -> None:
+    """One completion of each status; only the garbled one is graded apart by the two modes."""
+    texts = {
+        "ok": "<answer>7</answer>",
+        "wrong": r"\boxed{1} no, \boxed{8}",
+        "garbled": "<answer>\n\\boxed{7>",
+        "template_echo": r"7 <answer>\boxed{...}</answer>",
+        "truncated": r"7 <answer>\boxed{7",
+        "no_answer": "it is 7",
+    }
+    data = [{"id": name, "prompt": "p", "answer": "7"} for name in texts]
+    graded = grade([generation(name, text) for name, text in texts.items()], data, REWARDS["gsm8k"])
+    assert [x.score for x in graded] == [1.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    assert [x.strict_score for x in graded] == [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    assert [x.status for x in graded] == ["ok", "ok", *list(texts)[2:]]
+    assert [x.answer for x in graded] == ["7", "8", "7", None, None, None]
+    assert [x.boxes for x in graded] == [0, 2, 0, 0, 0, 0]
+    found = measured(graded)
+    assert (found.accuracy.correct, found.accuracy.total) == (2, 6)
+    assert found.strict is not None
+    assert (found.strict.correct, found.strict.total) == (1, 6)
+    sixth = pytest.approx(1 / 6)
+    assert found.answers == {
+        "ok": pytest.approx(2 / 6), "garbled": sixth, "no_answer": sixth, "template_echo": sixth,
+        "truncated": sixth, "several_boxes": sixth,
+    }  # fmt: skip
+    assert found.as_dict()["strict"]["correct"] == 1
+    assert found.as_dict()["answers"]["garbled"] == sixth
+
+
+def test_a_grader_without_modes_has_one_accuracy() -> None:
+    def seven(completion: str) -> float:
+        return float("7" in completion)
+
+    found = measured(grade([generation("a", "7")], [{"id": "a", "prompt": "p"}], seven))
+    assert (found.strict, found.answers) == (None, {})
+    assert found.as_dict() == found.accuracy.as_dict()
+
+
+def shown(found: Measured) -> str:
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(results_table({"greedy": {4: found}}, "title"))
+    return console.export_text()
+
+
+def test_the_table_shows_what_the_grader_tells() -> None:
+    half, tenth = Accuracy(correct=5, total=10), Accuracy(correct=1, total=10)
+    plain = shown(Measured(accuracy=half))
+    assert "50.0 %" in plain
+    assert "strict" not in plain
+    assert "answers" not in plain
+    full = shown(Measured(accuracy=half, strict=tenth, answers={"ok": 0.9, "several_boxes": 0.25}))
+    assert "10.0 %" in full
+    assert "ok 90.0 %, several boxes 25.0 %" in full
+
+
 # --- settings
 
 
@@ -182,7 +235,7 @@ def test_evaluate_covers_every_setting(loaded: LoadedModel, denoiser: ModelDenoi
         "greedy": [1, 3],
         "sampled": [2],
     }
-    assert results["greedy"][3].total == 9
+    assert results["greedy"][3].accuracy.total == 9
     ids = [row["id"] for row in data]
     assert seen == [
         ("greedy", 1, ids, {0.0}),
