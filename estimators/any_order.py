@@ -62,8 +62,7 @@ class AnyOrder(Estimator):
     at_rollout_temperature: bool = True
 
     def exact_for(self, decoding: Decoding) -> bool:
-        as_drawn = self.at_rollout_temperature and self.after_eos == "score"
-        return as_drawn and decoding.rule in TOKENS_ARE_ALL
+        return self.as_drawn(decoding) and decoding.rule in TOKENS_ARE_ALL
 
     def plan(self, seqs: Sequences, random: RowRandom) -> MaskPlan:
         written_B1L = seqs.recorded("step_map")[:, None] >= 0

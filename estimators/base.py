@@ -88,6 +88,11 @@ class Estimator(ABC):
         """Whether its mean over the plan's randomness is, for rollouts decoded so."""
         return self.exact_for(decoding)
 
+    def as_drawn(self, decoding: Decoding) -> bool:
+        """Whether all tokens are scored, under the distribution that they were drawn from."""
+        same = self.at_rollout_temperature or decoding.unchanged
+        return same and self.after_eos == "score"
+
     def __call__(
         self, denoiser: Denoiser, seqs: Sequences, plan: MaskPlan, decoding: Decoding = PLAIN
     ) -> Estimate:

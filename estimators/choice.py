@@ -8,7 +8,8 @@ all tokens. log P(step) = sum_{i in U} log p_T(v_i) + the choice of U:
                     Every position draws a proposal and the most confident are kept: the others'
                     proposals were less confident. Ties go to the left.
     threshold       the same, with `<= tau` in place of `< min` where all of U passed tau; if they
-                    did not, U has `at_least` tokens (otherwise the step has probability 0)
+                    did not, U has min(at_least, |E|) tokens, which every step has at least
+                    (otherwise the step has probability 0)
     plackett_luce   sum_{i in U} a_i - log sum_{j in E, not before i} exp a_j,
                     a_j = log max_v kappa_j(v) / position_temperature
     confidence_first, left_to_right
@@ -97,9 +98,14 @@ def _bar(
         return lowest_K, right_K, torch.ones_like(written)
     tau = decoding.log_threshold
     all_passed_K = lowest_K > tau
-    forced_K = (view[written].bincount(minlength=views) <= decoding.at_least)[view]
+    size_R, least_R = (x.bincount(minlength=views) for x in (view[written], view))
+    least_R = least_R.clamp(max=decoding.at_least)
+    if decoding.whole_steps:
+        forced_K, enough_K = (size_R == least_R)[view], (size_R >= least_R)[view]
+    else:
+        forced_K, enough_K = (size_R <= decoding.at_least)[view], torch.ones_like(written)
     bar_K = torch.where(all_passed_K, tau, lowest_K)
-    return bar_K, all_passed_K | right_K, all_passed_K | forced_K | (own > tau)
+    return bar_K, all_passed_K | right_K, enough_K & (all_passed_K | forced_K | (own > tau))
 
 
 def choice_logp(

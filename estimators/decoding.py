@@ -26,6 +26,7 @@ class Decoding:
     at_least: tokens that a step of `threshold` decoding commits whatever their confidence.
     position_temperature: of the positions in `plackett_luce` decoding.
     one_by_one: every step commits exactly one token.
+    whole_steps: what is scored together is all that a step committed, and nothing else.
     """
 
     rule: str = "random"
@@ -36,6 +37,7 @@ class Decoding:
     at_least: int = 1
     position_temperature: float | None = None
     one_by_one: bool = False
+    whole_steps: bool = True
 
     def tempered(self, logits: Float[Tensor, "C V"]) -> Float[Tensor, "C V"]:
         """logits / T, and -inf outside of S. Equal logits stay or go together."""
@@ -66,6 +68,11 @@ class Decoding:
         own_K = logits[row, token] / self.temperature
         outside_K = tempered[row, token] == -torch.inf
         return own_K - torch.where(outside_K, torch.logaddexp(total_K, own_K), total_K)
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether p_T is the model's own p, over all tokens."""
+        return self.temperature == 1 and self.top_k is None and self.top_p in (None, 1)
 
     @property
     def log_threshold(self) -> float:

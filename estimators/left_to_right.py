@@ -60,8 +60,7 @@ class LeftToRight(Estimator):
 
     def unbiased_for(self, decoding: Decoding) -> bool:
         token_by_token = decoding.rule == "left_to_right" and decoding.one_by_one
-        as_drawn = self.at_rollout_temperature and self.after_eos == "score"
-        return token_by_token and as_drawn and self.top_entropy is None
+        return token_by_token and self.as_drawn(decoding) and self.top_entropy is None
 
     def plan(self, seqs: Sequences, random: RowRandom) -> MaskPlan:
         scored_BL = self.scored(seqs).cpu()

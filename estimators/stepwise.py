@@ -63,6 +63,11 @@ class Stepwise(Estimator):
         weight_BM = self.selection * plan.choice.any(-1) * plan.weight.amax(-1).to(logp_BM)
         return replace(estimate, choice_logp=weight_BM * logp_BM)
 
+    def seen(self, decoding: Decoding) -> Decoding:
+        """Merged steps, or steps of which some tokens are not scored, have other sizes."""
+        whole = self.after_eos == "score" and self.segments is None
+        return replace(super().seen(decoding), whole_steps=whole and decoding.whole_steps)
+
     def segment_map(self, seqs: Sequences) -> Int[Tensor, "B L"]:
         """Segment that committed each token; negative for fixed text."""
         step_BL = seqs.recorded("step_map")
@@ -97,5 +102,4 @@ class Stepwise(Estimator):
     def every_action(self, decoding: Decoding) -> bool:
         """Whether all that the sampler did is scored, step by step, as it was drawn."""
         rules = WITH_SELECTION if self.selection == 1 else TOKENS_ARE_ALL
-        as_drawn = self.at_rollout_temperature and self.after_eos == "score"
-        return as_drawn and self.segments is None and decoding.rule in rules
+        return self.as_drawn(decoding) and self.segments is None and decoding.rule in rules

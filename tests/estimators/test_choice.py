@@ -1,6 +1,8 @@
 """The probability of a decoder's own steps, against enumeration of everything it could propose."""
 
+import itertools
 import math
+from collections import defaultdict
 from functools import cache
 from typing import Any
 
@@ -21,8 +23,8 @@ from rl.samplers import (
     Sampler,
     Threshold,
 )
-from tests.enumeration import Enumerated, enumerate_paths, paths_of, plan_of_steps
-from tests.tiny_models import TinyDenoiser, bert, random_rows
+from tests.enumeration import Enumerated, enumerate_paths, paths_of, plan_of_steps, with_maps
+from tests.tiny_models import TinyDenoiser, V, bert, random_rows
 
 CASES: list[tuple[int, Sampler]] = [
     (3, RandomOrder(steps=3)),
@@ -87,6 +89,26 @@ def test_it_is_the_probability_of_each_trajectory(case: tuple[int, Sampler]) -> 
     found = log_prob(model, all_paths.seqs, case[1]).exp()
     torch.testing.assert_close(found, all_paths.chance, rtol=0, atol=1e-12)
     assert math.isclose(found.sum().item(), 1.0, abs_tol=1e-10)
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.5])
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_steps_that_threshold_decoding_never_takes_have_no_chance(
+    steps: int, threshold: float
+) -> None:
+    """Every completion of three tokens in every order of steps, of which it writes some."""
+    sampler, model = Threshold(steps=steps, threshold=threshold), TinyDenoiser(hidden=4, seed=2)
+    written = enumerate_paths(model, sampler, 3)
+    chance: dict[tuple, float] = defaultdict(float)  # the order inside a step is not looked at
+    for path, share in zip(paths_of(written.seqs), written.chance.tolist(), strict=True):
+        chance[path[:2]] += share
+    orders = [x for x in itertools.product(range(3), repeat=3) if set(x) == set(range(max(x) + 1))]
+    every = list(itertools.product(itertools.product(range(V), repeat=3), orders))
+    ids, step_map = (list(x) for x in zip(*every, strict=True))
+    seqs = with_maps(ids, step_map, [[0, 0, 0]] * len(every), 3)
+    found = log_prob(model, seqs, sampler).exp().tolist()
+    assert found == pytest.approx([chance[path] for path in every], abs=1e-12)
+    assert sum(share > 0 for share in chance.values()) < len(every) / 2
 
 
 def gradient(value: Tensor, model: TinyDenoiser) -> Tensor:

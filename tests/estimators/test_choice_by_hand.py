@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from estimators import Decoding, MaskPlan, Scores, score
+from estimators import Decoding, MaskPlan, Scores, Trajectory, score
 from estimators.choice import Asked, choice_logp, choice_scores
 from rl.samplers import ConfidenceFirst, LeftToRight, PlackettLuce, RandomOrder
 from tests.enumeration import plan_of_steps, with_maps
@@ -78,7 +78,9 @@ def test_confidence_is_at_temperature_1_and_the_mass_is_the_rollouts() -> None:
         (0.4, 1, {0: 0, 1: 1}, [1, 1, 0.5]),  # both passed
         (0.4, 1, {0: 1, 1: 1}, [0, 1, 0.5]),  # 0.3 was kept though it does not pass
         (0.4, 2, {0: 1, 1: 1}, [1, 1, 0.5]),  # two are kept in any case: as low_confidence
-        (0.4, 3, {0: 1, 1: 1}, [1, 1, 0.5]),
+        (0.4, 3, {0: 1, 1: 1}, [0, 0, 0.5]),  # of three, a step would have kept all
+        (0.4, 3, {0: 0, 1: 1}, [0, 0, 0.5]),  # and if both passed
+        (0.4, 4, {0: 1, 1: 1, 2: 0}, [1, 1, 1]),  # more than there are
     ],
 )
 def test_threshold_by_hand(
@@ -86,6 +88,16 @@ def test_threshold_by_hand(
 ) -> None:
     decoding = Decoding(rule="threshold", threshold=threshold, at_least=at_least)
     assert by_hand(kept, decoding) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_step_that_is_scored_in_part_may_have_kept_enough() -> None:
+    decoding = Decoding(rule="threshold", threshold=0.4, at_least=3, whole_steps=False)
+    assert by_hand({0: 1, 1: 1}, decoding) == pytest.approx([1, 1, 0.5], abs=1e-12)
+    est = Trajectory(segments=None, selection=1.0)
+    whole = Decoding(rule="threshold", threshold=0.4, at_least=3)
+    assert est.seen(whole).whole_steps
+    assert not replace(est, after_eos="mask").seen(whole).whole_steps
+    assert not replace(est, segments=2).seen(whole).whole_steps
 
 
 def test_plackett_luce_by_hand() -> None:

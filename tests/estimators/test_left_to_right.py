@@ -91,7 +91,9 @@ def test_it_is_exact_for_one_token_per_step_from_the_left() -> None:
     assert not LeftToRight(subset=2).exact_for(one_by_one)
     assert not LeftToRight(top_entropy=0.5).unbiased_for(one_by_one)
     assert not replace(est, after_eos="mask").exact_for(one_by_one)
-    assert not replace(est, at_rollout_temperature=False).exact_for(one_by_one)
+    warm = replace(one_by_one, temperature=0.7)
+    assert est.exact_for(warm)
+    assert not replace(est, at_rollout_temperature=False).exact_for(warm)
     assert not est.exact_for(Decoding(rule="left_to_right"))
     assert not est.exact_for(Decoding(rule="random", one_by_one=True))
 

@@ -6,7 +6,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from estimators import Decoding, MeanField, Sequences, Trajectory
+from estimators import (
+    AnyOrder,
+    Decoding,
+    Estimator,
+    LeftToRight,
+    MeanField,
+    Sequences,
+    Trajectory,
+)
 from rl.samplers import SAMPLERS, Rollout
 from tests.tiny_models import (
     TinyDenoiser,
@@ -166,12 +174,24 @@ def test_it_is_exact_if_all_that_the_rule_looks_at_is_scored(rule: str) -> None:
     not_all = (
         replace(whole, segments=8),
         replace(whole, after_eos="mask"),
-        replace(whole, at_rollout_temperature=False),
         replace(whole, step_mean=True),
     )
     for est in not_all:
         assert not est.exact_for(decoding)
         assert not replace(est, selection=1.0).exact_for(decoding)
+
+
+@pytest.mark.parametrize("est", [Trajectory(segments=None), LeftToRight(), AnyOrder()])
+def test_at_temperature_1_there_is_nothing_to_follow(est: Estimator) -> None:
+    own = replace(est, at_rollout_temperature=False)
+    for settings in ({}, {"top_p": 1.0}):
+        plain = Decoding(rule="left_to_right", one_by_one=True, **settings)
+        assert est.exact_for(plain)
+        assert own.exact_for(plain)
+    for settings in ({"temperature": 0.7}, {"top_k": 2}, {"top_p": 0.9}):
+        other = Decoding(rule="left_to_right", one_by_one=True, **settings)
+        assert est.exact_for(other)
+        assert not own.exact_for(other)
 
 
 def test_a_missing_step_map_is_explained() -> None:
