@@ -1,13 +1,31 @@
 """Model families: native transformers classes, described by one `ModelSpec` each."""
 
+from .a2d_qwen2 import A2D_QWEN2
+from .a2d_qwen3 import A2D_QWEN3
 from .bert import BERT
+from .dream import DREAM
 from .llada import LLADA
+from .llada2 import LLADA2
+from .llada_moe import LLADA_MOE
+from .modernbert import MODERNBERT
+from .open_dcoder import OPEN_DCODER
 from .roberta_prelayernorm import ROBERTA_PRELAYERNORM
+from .sdar import SDAR
+from .sdar_moe import SDAR_MOE
 from .spec import ModelSpec
 
 MODELS: dict[str, ModelSpec] = {
-    "bert": BERT,
     "llada": LLADA,
+    "llada_moe": LLADA_MOE,
+    "llada2": LLADA2,
+    "dream": DREAM,
+    "open_dcoder": OPEN_DCODER,
+    "sdar": SDAR,
+    "sdar_moe": SDAR_MOE,
+    "a2d_qwen3": A2D_QWEN3,
+    "a2d_qwen2": A2D_QWEN2,
+    "modernbert": MODERNBERT,
+    "bert": BERT,
     "roberta_prelayernorm": ROBERTA_PRELAYERNORM,
 }
 

@@ -18,9 +18,9 @@ def config_from(fields: dict[str, Any]) -> BertConfig:
 
 BERT = ModelSpec(
     name="bert",
+    checkpoints="BERT (`google-bert/bert-base-uncased`), or new",
     native="BertForMaskedLM",
     causal=False,
-    positions="absolute",
     config_from=config_from,
     head=lambda model, hidden: model.cls(hidden),  # transform, norm and decoder
     ignored=(r"^bert\.pooler\.", r"^cls\.seq_relationship\."),

@@ -1,8 +1,13 @@
 """A masked diffusion model behind one calling convention.
 
-Takes ids, a padding mask and the positions to predict. Attention, position ids, forbidden ids
-and the output head live behind it. Equal rows are run once and equal positions meet the head
-once; results are gathered back, and gradients add up as if each had been run.
+Takes ids, a padding mask and the positions to predict. Attention, position ids, the shift of the
+predictions, forbidden ids and the output head live behind it. Equal rows are run once and equal
+positions meet the head once; results are gathered back, and gradients add up as if each had been
+run.
+
+    shift 0    token p is predicted by the hidden state at p
+    shift 1    by the one at p - 1; the first real token has none before it and is predicted by its
+               own, as the hub's code does by repeating the first row of logits (Dream)
 
 Shapes: N rows, S tokens, K requested positions, P distinct ones, V vocabulary.
 """
@@ -18,6 +23,7 @@ from torch import Tensor, nn
 
 from estimators import Reduce
 
+from .attention import AttentionMasks, token_positions
 from .head import HeadRequest
 
 if TYPE_CHECKING:
@@ -36,7 +42,8 @@ class ModelDenoiser:
 
     model: anything that accepts `request=` (see head.py), bare or wrapped by DDP/DeepSpeed/PEFT.
     forbidden: ids that may never be written: mask, padding, rows beyond the tokenizer.
-    causal_class: the native class is causal unless given a 4-D mask.
+    causal_class, attn_implementation, block_size: see attention.py.
+    shift: see above.
     rows_per_forward: split larger calls; bounds activation memory.
     equalize: maps a local number of forwards to the number all ranks must run. Strategies that
         gather parameters inside the forward (ZeRO-3, FSDP) hang if ranks disagree.
@@ -47,9 +54,16 @@ class ModelDenoiser:
     forbidden: tuple[int, ...]
     vocab_size: int
     causal_class: bool = False
+    attn_implementation: str = "sdpa"
+    block_size: int | None = None
+    shift: int = 0
     rows_per_forward: int | None = None
     equalize: Callable[[int], int] = _as_is
     forwards: int = field(default=0, init=False)  # rows run so far, after removing duplicates
+    masks: AttentionMasks = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.masks = AttentionMasks(self.causal_class, self.attn_implementation, self.block_size)
 
     def __call__(
         self,
@@ -59,6 +73,7 @@ class ModelDenoiser:
         reduce: Reduce,
     ) -> tuple[Tensor, ...]:
         S = ids.shape[1]
+        index = self._source(attention, index)
         distinct_US, member_N = torch.unique(
             ids.masked_fill(~attention, -1), dim=0, return_inverse=True
         )
@@ -92,6 +107,9 @@ class ModelDenoiser:
             forbidden=loaded.forbidden_ids,
             vocab_size=loaded.vocab_size,
             causal_class=loaded.spec.causal,
+            attn_implementation=loaded.attn_implementation,
+            block_size=loaded.block_size,
+            shift=loaded.spec.shift,
             rows_per_forward=rows_per_forward,
             equalize=equalize or _as_is,
         )
@@ -107,6 +125,16 @@ class ModelDenoiser:
         finally:
             self.model.train(was_training)
 
+    def _source(
+        self, attention: Bool[Tensor, "N S"], index: Int[Tensor, " K"]
+    ) -> Int[Tensor, " K"]:
+        """Where the hidden state that predicts each requested token stands."""
+        if self.shift == 0:
+            return index
+        has_predecessor_NS = attention & attention.roll(1, dims=1)
+        has_predecessor_NS[:, 0] = False
+        return index - has_predecessor_NS.flatten()[index].long()
+
     def _forward(
         self, ids: Tensor, index: Tensor, names: Tensor, reduce: Reduce
     ) -> tuple[Tensor, ...]:
@@ -118,11 +146,11 @@ class ModelDenoiser:
         forbidden = torch.tensor(self.forbidden, dtype=torch.long, device=ids.device)
         kept = self.model(
             input_ids=ids.clamp(min=0),
-            attention_mask=self._mask(attention),
-            position_ids=(attention.long().cumsum(-1) - 1).clamp(min=0),
+            position_ids=token_positions(attention),
             request=HeadRequest(
                 positions=positions, chunks=chunks, forbidden=forbidden, reduce=reduce
             ),
+            **self.masks(attention, _dtype(self.model)),
         )
         back = order.argsort()
         return tuple(x[back] for x in kept)
@@ -153,12 +181,10 @@ class ModelDenoiser:
             lo = hi
         return positions, chunks, torch.cat(order)
 
-    def _mask(self, attention: Bool[Tensor, "N S"]) -> Bool[Tensor, "N 1 S S"] | None:
-        """Everyone sees every real token. Boolean: for SDPA only (eager would add it)."""
-        if not self.causal_class and bool(attention.all()):
-            return None
-        N, S = attention.shape
-        return attention[:, None, None, :].expand(N, 1, S, S)
+
+def _dtype(model: nn.Module) -> torch.dtype:
+    """Of the activations; weights of 4 bits are kept as integers."""
+    return next(p.dtype for p in model.parameters() if p.is_floating_point())
 
 
 def _whole_ends(row: Int[Tensor, " P"], size: int) -> list[int]:

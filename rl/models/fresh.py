@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-import transformers
 from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 from .checkpoint import native_config
@@ -21,7 +20,7 @@ def new_fields(
     """config.json of a new model: `given`, else the tiny one's, and `tokenizer`'s ids."""
     allowed = {"vocab_size", *spec.tiny_config, *spec.requires}
     if spec.hub_type is None:
-        allowed |= {f.name for f in dataclasses.fields(_config_class(spec))}
+        allowed |= {f.name for f in dataclasses.fields(spec.native_config)}
     for name in given:
         if name not in allowed:
             near = difflib.get_close_matches(name, allowed, n=1)
@@ -41,17 +40,28 @@ def new_fields(
     }
 
 
-def _config_class(spec: ModelSpec) -> Any:
-    return getattr(transformers, spec.native).config_class
-
-
 def new_model(
-    spec: ModelSpec, config: PretrainedConfig, *, seed: int, dtype: torch.dtype = torch.float32
+    spec: ModelSpec,
+    config: PretrainedConfig,
+    *,
+    seed: int,
+    dtype: torch.dtype = torch.float32,
+    attn_implementation: str = "sdpa",
 ) -> PreTrainedModel:
     """Equal seeds give equal weights, on every rank and whatever ran before."""
-    config._attn_implementation = "sdpa"
+    config._attn_implementation = attn_implementation
     try:
         with private_rng(seed):
-            return spec.native_class(config).to(dtype)
+            model = spec.native_class(config)
     except ValueError as error:
         raise ValueError(f"model.config does not make a {spec.native}: {error}") from error
+    return in_dtype(model, dtype)
+
+
+def in_dtype(model: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
+    """As `from_pretrained` does it: what the class keeps in float32 (a router's bias) stays so."""
+    kept = tuple(model._keep_in_fp32_modules_strict or ())
+    for name, weight in model.state_dict(keep_vars=True).items():
+        if weight.is_floating_point() and not name.endswith(kept):
+            weight.data = weight.data.to(dtype)
+    return model

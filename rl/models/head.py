@@ -43,7 +43,7 @@ class HeadRequest:
 class PositionHead:
     """Mixin for a transformers model: with `request`, `forward` returns reduced logits."""
 
-    head: Head
+    position_head: Head
     base_model: nn.Module
 
     def forward(self, *args: Any, request: HeadRequest | None = None, **kwargs: Any) -> Any:
@@ -66,7 +66,7 @@ class PositionHead:
     ) -> tuple[Tensor, ...]:
         with torch.autocast(hidden.device.type, enabled=False):
             weight = self.get_output_embeddings().weight  # pyright: ignore[reportAttributeAccessIssue]
-            logits = type(self).head(self, hidden.to(weight.dtype)).float()
+            logits = type(self).position_head(self, hidden.to(weight.dtype)).float()
         logits = logits.index_fill(-1, request.forbidden, -torch.inf)
         return request.reduce(logits, entries, row)
 
@@ -77,5 +77,5 @@ def denoising_class(native: type[nn.Module], head: Head) -> type[nn.Module]:
     return type(
         native.__name__,
         (PositionHead, native),
-        {"head": staticmethod(head), "__module__": native.__module__},
+        {"position_head": staticmethod(head), "__module__": native.__module__},
     )

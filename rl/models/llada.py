@@ -38,7 +38,8 @@ def config_from(hub: dict[str, Any]) -> LlamaConfig:
 
 
 LLADA = ModelSpec(
-    name="llada", native="LlamaForCausalLM", causal=True, positions="rotary", hub_type="llada",
+    name="llada", checkpoints="GSAI-ML/LLaDA-8B-Base, -Instruct, LLaDA-1.5",
+    native="LlamaForCausalLM", causal=True, hub_type="llada", hub_class="LLaDAModelLM",
     config_from=config_from, head=lambda model, hidden: model.lm_head(hidden),
     renames={"model.embed_tokens.": "model.transformer.wte.",
              "model.norm.": "model.transformer.ln_f.", "lm_head.": "model.transformer.ff_out.",

@@ -23,9 +23,9 @@ def config_from(fields: dict[str, Any]) -> RobertaPreLayerNormConfig:
 
 ROBERTA_PRELAYERNORM = ModelSpec(
     name="roberta_prelayernorm",
+    checkpoints="new, the model of the quickstart",
     native="RobertaPreLayerNormForMaskedLM",
     causal=False,
-    positions="absolute",
     config_from=config_from,
     head=lambda model, hidden: model.lm_head(hidden),  # dense, norm and decoder
     ignored=(r"^roberta_prelayernorm\.pooler\.",),

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from transformers.utils import is_flash_attn_2_available
 
+from .attention import IMPLEMENTATIONS
 from .lora import LoraSpec, is_adapter
 from .spec import ModelSpec
 
@@ -25,6 +27,9 @@ class ModelSource:
     adapter: folder of a LoRA adapter to put on top of path or config.
     dtype: of the weights. AdamW on bfloat16 weights loses updates below 1/256 of a weight, so
         choose it for LoRA, where the adapter stays in float32.
+    attn_implementation: "sdpa", "eager" or "flash_attention_2", which needs its package, a GPU and
+        weights of 16 bits, and cannot do blocks.
+    block_size: of a family that sees the text in blocks, where config.json does not have it.
     """
 
     name: str | ModelSpec
@@ -34,6 +39,8 @@ class ModelSource:
     adapter: str | None = None
     dtype: str = "float32"
     load_in_4bit: bool = False
+    attn_implementation: str = "sdpa"
+    block_size: int | None = None
     lora: LoraSpec | Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -68,8 +75,29 @@ class ModelSource:
                 "model: an adapter to continue from and `lora` for a new one are both given; "
                 "drop `lora` to continue training the adapter."
             )
+        if self.attn_implementation not in IMPLEMENTATIONS:
+            raise ValueError(
+                f"model.attn_implementation is {self.attn_implementation!r}; allowed: "
+                f"{', '.join(IMPLEMENTATIONS)}."
+            )
+        if self.attn_implementation == "flash_attention_2":
+            self._validate_flash()
+        if self.block_size is not None and self.block_size < 1:
+            raise ValueError(f"model.block_size is {self.block_size}; use at least 1.")
         if self.load_in_4bit:
             self._validate_4bit(training)
+
+    def _validate_flash(self) -> None:
+        lacking: list[str] = []
+        if not is_flash_attn_2_available():
+            lacking.append("the package flash-attn and a GPU that it knows")
+        if DTYPES[self.dtype] == torch.float32:
+            lacking.append("dtype: bfloat16 or float16")
+        if lacking:
+            raise ValueError(
+                f"model.attn_implementation: flash_attention_2 needs {'; and '.join(lacking)}. "
+                "Otherwise use sdpa."
+            )
 
     def _validate_4bit(self, training: bool) -> None:
         lacking: list[str] = []

@@ -1,13 +1,11 @@
 """Checkpoint folders in a family's hub layout, with random weights: for tests and dry runs."""
 
-import json
 from pathlib import Path
-
-from safetensors.torch import save_file
 
 from . import MODELS
 from .checkpoint import native_config
 from .fresh import new_fields, new_model
+from .hub_layout import save_hub
 from .source import family
 from .weights import save_native
 
@@ -24,9 +22,5 @@ def make_tiny_checkpoint(name: str, out: str | Path, seed: int = 0) -> Path:
         setattr(model.config, spec.config_mask_field, fields[spec.config_mask_field])
         save_native(model, tokenizer, out)
         return out
-    out.mkdir(parents=True, exist_ok=True)
-    weights = {spec.hub_key(name): weight for name, weight in model.state_dict().items()}
-    save_file(weights, out / "model.safetensors", metadata={"format": "pt"})
-    (out / "config.json").write_text(json.dumps(fields, indent=2) + "\n")
-    tokenizer.save_pretrained(out)
+    save_hub(spec, model, tokenizer, fields, out)
     return out

@@ -1,10 +1,13 @@
 """Character-level tokenizers for models made from scratch: one id per printable ASCII character.
 
-Special tokens come first, so their ids do not depend on the alphabet. No download.
+Special tokens come first, so their ids do not depend on the alphabet. No download. Those of Qwen's
+class leave other characters out, the rest have an unknown token for them.
 """
 
+from functools import partial
+
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast, Qwen2Tokenizer
 
 ALPHABET = "\n" + "".join(chr(code) for code in range(32, 127))
 
@@ -15,6 +18,26 @@ LLADA_TEMPLATE = (
     " + message['content'] | trim + '<|eot_id|>' }}{% endfor %}"
     "{% if add_generation_prompt %}"
     "{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}"
+)
+CHATML_TEMPLATE = (
+    "{% for message in messages %}"
+    "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}"
+    "{% if enable_thinking is defined and not enable_thinking %}"
+    "{{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}{% endif %}"
+)
+LING_TEMPLATE = (
+    "{% for message in messages %}"
+    "{{ '<role>' + ('HUMAN' if message['role'] == 'user' else message['role'] | upper) + '</role>'"
+    " + message['content'] + '<|role_end|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<role>ASSISTANT</role>' }}{% endif %}"
+)
+QUESTION_TEMPLATE = (
+    "{% for message in messages %}{% if message['role'] == 'assistant' %}"
+    "{{ '[Answer]\\n' + message['content'] + '\\n[/Answer]\\n\\n' }}{% else %}"
+    "{{ '[Question]\\n' + message['content'] + '\\n[/Question]\\n\\n' }}{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '[Answer]\\n' }}{% endif %}"
 )
 
 
@@ -48,6 +71,47 @@ def llada_tokenizer() -> PreTrainedTokenizerFast:
         "<unk>",
     )
     return _over_characters(specials, roles, LLADA_TEMPLATE)
+
+
+def ling_tokenizer() -> PreTrainedTokenizerFast:
+    """The special tokens and the template of LLaDA-MoE and LLaDA2."""
+    roles = {"eos_token": "<|endoftext|>", "pad_token": "<|endoftext|>", "unk_token": "<unk>"}
+    specials = ("<|startoftext|>", "<|endoftext|>", "<|role_end|>", "<|mask|>", "<unk>")
+    return _over_characters(specials, roles, LING_TEMPLATE)
+
+
+def modernbert_tokenizer() -> PreTrainedTokenizerFast:
+    """No eos token: an answer ends with [/Answer]."""
+    roles = {
+        "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]",
+        "mask_token": "[MASK]",
+    }  # fmt: skip
+    specials = (*roles.values(), "[Question]", "[/Question]", "[Answer]", "[/Answer]")
+    return _over_characters(specials, roles, QUESTION_TEMPLATE)
+
+
+def _chatml_tokenizer(mask_token: str, bos_token: str | None = None) -> PreTrainedTokenizerFast:
+    """Qwen2's class, bytes as its byte-level alphabet writes them, and no merges."""
+    turns = ("<|im_start|>", "<|im_end|>")
+    own = (mask_token,) if bos_token is None else (mask_token, bos_token)
+    characters = ALPHABET.replace("\n", "\u010a").replace(" ", "\u0120")
+    tokens = ("<|endoftext|>", *turns, *own, *characters)
+    return Qwen2Tokenizer(
+        vocab={token: i for i, token in enumerate(tokens)},
+        merges=[],
+        bos_token=bos_token,
+        mask_token=mask_token,
+        additional_special_tokens=list(turns),
+        chat_template=CHATML_TEMPLATE,
+        clean_up_tokenization_spaces=False,
+        padding_side="left",
+    )
+
+
+dream_tokenizer = partial(_chatml_tokenizer, "<|mask|>", "<|beginoftext|>")
+open_dcoder_tokenizer = partial(_chatml_tokenizer, "[MASK]")
+a2d_tokenizer = partial(_chatml_tokenizer, "<|mask|>")
+sdar_tokenizer = partial(_chatml_tokenizer, "<|MASK|>")
 
 
 def _over_characters(

@@ -23,7 +23,12 @@ NAMED = 6  # how many keys an error lists
 
 
 def load_weights(
-    spec: ModelSpec, checkpoint: Checkpoint, *, dtype: torch.dtype, in_4bit: bool
+    spec: ModelSpec,
+    checkpoint: Checkpoint,
+    *,
+    dtype: torch.dtype,
+    in_4bit: bool,
+    attn_implementation: str = "sdpa",
 ) -> PreTrainedModel:
     renames = spec.key_mapping if checkpoint.hub_layout else {}
     extra: dict[str, Any] = {"key_mapping": renames} if renames else {}
@@ -41,7 +46,7 @@ def load_weights(
             revision=checkpoint.revision,
             config=checkpoint.config,
             dtype=dtype,
-            attn_implementation="sdpa",
+            attn_implementation=attn_implementation,
             use_safetensors=True,
             ignore_mismatched_sizes=True,  # they are reported by name below
             output_loading_info=True,

@@ -21,13 +21,10 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from transformers import PretrainedConfig
 
 from estimators import Estimator, RowRandom, Sequences, stable_seed
-from rl.models import MODELS
 from rl.models.denoiser import ModelDenoiser
-from rl.models.loading import LoadedModel, load
-from rl.models.lora import adapter_base, is_adapter
+from rl.models.loading import LoadedModel, family_of, load
 from rl.models.source import ModelSource
 from rl.rollouts import write_completions
 from rl.samplers import Sampler
@@ -77,23 +74,6 @@ def load_checkpoint(path: str, family: str | None) -> LoadedModel:
     loaded.model.to("cuda" if gpu else "cpu")  # pyright: ignore[reportArgumentType]
     loaded.model.eval()
     return loaded
-
-
-def family_of(path: str) -> str:
-    """The only family that reads this checkpoint's `model_type`."""
-    base = adapter_base(path)[0] if is_adapter(path) else path
-    try:
-        kind = PretrainedConfig.get_config_dict(base)[0].get("model_type")
-    except OSError as error:
-        raise ValueError(f"no config.json can be read at {base!r}: {error}") from error
-    names = [name for name, spec in MODELS.items() if kind in (spec.hub_type, spec.native_type)]
-    if len(names) != 1:
-        raise ValueError(
-            f"{path}: config.json has model_type {kind!r}, which "
-            f"{'no family reads' if not names else 'several families read'}; name one of "
-            f"{', '.join(names or MODELS)} with --family"
-        )
-    return names[0]
 
 
 def bench_checkpoint(

@@ -139,7 +139,9 @@ def test_no_code_of_a_checkpoint_is_run(llada: Path):
 
 
 def test_another_model_type_is_refused(llada: Path):
-    with pytest.raises(ValueError, match="model_type 'llada'; the bert family reads 'bert'"):
+    with pytest.raises(
+        ValueError, match=r"model_type 'llada' \(LLaDAModelLM\); the bert family reads 'bert'"
+    ):
         from_folder(llada, "bert")
 
 

@@ -1,0 +1,34 @@
+"""Tiny-A2D from Qwen2: a causal model turned into a masked one, full attention, no shift.
+
+Zhou et al., dLLM, arXiv:2602.22661. The mask token was added, so its id is the tokenizer's to say.
+The checkpoints of the bd3lm kind see the text in blocks and are another family.
+"""
+
+from typing import Any
+
+from transformers import Qwen2Config
+
+from .native_fields import native_fields
+from .spec import ModelSpec
+from .tokenizers_tiny import a2d_tokenizer
+
+
+def config_from(hub: dict[str, Any]) -> Qwen2Config:
+    return Qwen2Config(**native_fields(Qwen2Config, hub, "intermediate_size"))
+
+
+A2D_QWEN2 = ModelSpec(
+    name="a2d_qwen2", checkpoints="dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1",
+    native="Qwen2ForCausalLM", causal=True, hub_type="a2d-qwen2",
+    config_from=config_from, head=lambda model, hidden: model.lm_head(hidden),
+    requires={"use_sliding_window": False},
+    mask_token=("<|mask|>",), stop_tokens=("<|endoftext|>", "<|im_end|>"),
+    tokenizer="Qwen2Tokenizer", tiny_tokenizer=a2d_tokenizer,
+    lora_targets={
+        "paper": ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
+        "full": ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")},
+    tiny_config={"architectures": ["A2DQwen2LMHeadModel"], "vocab_size": 128, "hidden_size": 64,
+                 "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+                 "num_key_value_heads": 2, "max_position_embeddings": 4096,
+                 "rms_norm_eps": 1e-6, "rope_theta": 1e6, "tie_word_embeddings": True},
+)  # fmt: skip
