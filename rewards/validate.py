@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # pyright: ignore
     try:
         cases = read_cases(options.cases)
-        rewards = [_reward_of(case, options.reward) for case in cases]
+        rewards = [reward_of(case, options.reward) for case in cases]
         _check(cases, rewards)
         settings = {"mode": options.mode} | _settings(options.set, rewards)
         _check_output(options.json)
@@ -127,7 +127,8 @@ def _count(text: str) -> int:
     return value
 
 
-def _reward_of(case: Case, asked: str) -> str:
+def reward_of(case: Case, asked: str = "auto") -> str:
+    """The name of the reward for a case; ValueError if no registered one is for its task."""
     if asked != "auto":
         return asked
     name = BY_TASK.get(case.task, case.task)

@@ -10,7 +10,7 @@ import pytest
 
 from rewards.case_grading import grade_case
 from rewards.cases import Case, read_cases
-from rewards.validate import BY_TASK
+from rewards.validate import reward_of
 
 FOLDER = Path(__file__).parent / "cases"
 FILES = sorted(FOLDER.glob("*.jsonl"))
@@ -18,10 +18,10 @@ FILES = sorted(FOLDER.glob("*.jsonl"))
 
 def grade(case: Case, mode: str) -> tuple[float | None, float]:
     score, seconds, written = grade_case(
-        BY_TASK.get(case.task, case.task),
-        case.completion,
+        reward_of(case),
+        case.prefill + case.completion,
         case.columns,
-        {"mode": mode, "prefill": case.prefill},
+        {"mode": mode},
         case.run_in_thread,
         case.must_not_create,
     )
