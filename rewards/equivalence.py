@@ -1,17 +1,14 @@
 r"""Whether two mathematical answers are the same. Only for a worker process (`WorkerPool`).
 
 The answer is taken apart by its form (`answer_forms`): lists, points, intervals, equations, units;
-the expressions in it are compared by value (`expression_value`). What that cannot read goes to
-math-verify (`math_verify_equal`): it may run for ever and eat any amount of memory.
+the expressions in it are compared by value (`number_equality`), and what that cannot read by
+math-verify, which may run for ever and eat any amount of memory.
 
 Policy. The form is the gold's: as many parts, and of the same kind. Their value counts, not how far
 it is simplified; an integral, a sum or a limit restates the question and is no answer.
-A decimal stands for a number that it cannot write out if it has six decimals and all are right.
 """
 
-import re
 from collections.abc import Sequence
-from fractions import Fraction
 from itertools import pairwise
 
 from rewards.answer_forms import (
@@ -26,25 +23,21 @@ from rewards.answer_forms import (
     Relation,
     Union,
     Words,
-    is_wordy,
-    read,
-    words_of,
 )
+from rewards.answer_reading import is_wordy, read, words_of
 from rewards.answer_units import fits, split_unit
-from rewards.expression_value import Uncomputable, same_ratio, same_value
-from rewards.latex_expression import Node, UnknownCommand, Unreadable, parse, symbols
-from rewards.math_text import LONGEST, is_deep, is_finite_decimal, plain, rational, spelling
-from rewards.math_verify_reading import equal_by_math_verify
-from rewards.real_sets import TURNED, real_set, same_set
-
-LONG_DECIMAL = re.compile(r"\d*\.\d{6,}")
-BARE_DECIMAL = re.compile(r"\s*-?\s*\d*\.(\d{6,})\s*")
-LABEL = re.compile(  # x, a_1, f(2), f^{-1}(x), \angle ABC, \text{proj}_{\mathbf{b}} \mathbf{a}
-    r"(?:\\text\{[^{}]*+\}|\\(?!(?:frac|sqrt|cdot|times|pm|pi|infty)(?![A-Za-z]))[A-Za-z]++"
-    r"|[A-Za-z]'*+|\||_(?:\w|\{(?:[^{}]|\{[^{}]*+\})*+\})|\{\s*+\\?[A-Za-z]++\s*+\}"
-    r"|\^\{-1\}(?=\s*\()|\([A-Za-z0-9,\s]++\)|\s)++"
+from rewards.equations import (
+    assigned,
+    equated,
+    is_inequality,
+    labels_of,
+    same_inequality,
+    same_line,
+    unlabelled,
 )
-INEQUALITIES = frozenset(TURNED) - {"="}
+from rewards.math_text import LONGEST, is_deep, plain, spelling
+from rewards.number_equality import same_number, same_quantity
+from rewards.real_sets import real_set, same_set
 
 
 def equal(gold: str, answer: str) -> bool:
@@ -72,15 +65,15 @@ def _alone(gold: Form, answer: Form) -> bool | None:
         case Words(), Words():
             return gold.words == answer.words
         case Quantity(), Quantity():
-            return fits(gold.unit, answer.unit) and _same_quantity(gold, answer)
+            return fits(gold.unit, answer.unit) and same_quantity(gold, answer)
         case Based(), Based():
             return gold == answer
         case Clock(), Clock():
             return _same_clock(gold, answer)
         case Quantity(), Clock():
-            return answer.minute == 0 and _same_number(gold.number, str(answer.hour))
+            return answer.minute == 0 and same_number(gold.number, str(answer.hour))
         case Clock(), Quantity():
-            return gold.minute == 0 and _same_number(str(gold.hour), answer.number)
+            return gold.minute == 0 and same_number(str(gold.hour), answer.number)
         case Matrix(), Matrix():
             return len(gold.rows) == len(answer.rows) and all(
                 _in_order(a, b) for a, b in zip(gold.rows, answer.rows, strict=True)
@@ -110,28 +103,28 @@ def _choice(gold: Form, answer: Form) -> bool | None:
 
 def _equation(gold: Form, answer: Form) -> bool | None:
     """Equations with each other; and "x = 5" with 5."""
-    golds, answers = _equated(gold), _equated(answer)
+    golds, answers = equated(gold), equated(answer)
     if golds and answers:
-        a, b = _assigned(golds), _assigned(answers)
+        a, b = assigned(golds), assigned(answers)
         if a and b and (a[0] == b[0] or is_wordy(a[0]) or is_wordy(b[0])):
             return same(read(a[1]), read(b[1]))
-        return len(golds) == len(answers) == 2 and _same_line(golds, answers)
+        return len(golds) == len(answers) == 2 and same_line(golds, answers)
     if golds:
-        assigned = _assigned(golds)
-        return assigned is not None and same(read(assigned[1]), answer)
+        named = assigned(golds)
+        return named is not None and same(read(named[1]), answer)
     if answers:
-        assigned = _assigned(answers)
-        if assigned is not None:
-            return same(gold, read(assigned[1]))
+        named = assigned(answers)
+        if named is not None:
+            return same(gold, read(named[1]))
         numbers = [split_unit(side)[0] for side in answers]
-        chain = all(_same_number(a, b) for a, b in pairwise(numbers))
+        chain = all(same_number(a, b) for a, b in pairwise(numbers))
         return chain and same(gold, read(answers[-1]))
     return None
 
 
 def _set(gold: Form, answer: Form) -> bool | None:
     r"""Sets of real numbers, and inequalities; x \in \{1, 2\} is a list."""
-    kinds = [isinstance(form, Union | Group) or _is_inequality(form) for form in (gold, answer)]
+    kinds = [isinstance(form, Union | Group) or is_inequality(form) for form in (gold, answer)]
     if not any(kinds):
         return None
     if (inside := (_member(gold), _member(answer))) != (gold, answer):
@@ -142,7 +135,7 @@ def _set(gold: Form, answer: Form) -> bool | None:
     if (
         isinstance(gold, Relation)
         and isinstance(answer, Relation)
-        and _same_inequality(gold, answer)
+        and same_inequality(gold, answer)
     ):
         return True
     if isinstance(gold, Union) and isinstance(answer, Union):
@@ -159,7 +152,7 @@ def _many(gold: Form, answer: Form) -> bool | None:
             return _same_list(gold, answer)
         case (Group(), Listing()) | (Listing(), Group()):
             square = any(form.opening == "[" for form in (gold, answer) if isinstance(form, Group))
-            return not square and _in_order(_unlabelled(gold.parts), _unlabelled(answer.parts))
+            return not square and _in_order(unlabelled(gold.parts), unlabelled(answer.parts))
         case Matrix(rows), Group(_, parts) if len(rows) == 1 or all(len(r) == 1 for r in rows):
             return _in_order([cell for row in rows for cell in row], parts)
         case Group(_, parts), Matrix(rows) if len(rows) == 1 or all(len(r) == 1 for r in rows):
@@ -190,47 +183,16 @@ def _any_order(golds: Sequence[Form], answers: Sequence[Form]) -> bool:
 def _same_list(gold: Listing, answer: Listing) -> bool:
     if len(gold.parts) != len(answer.parts):
         return False
-    names = [_labels(form.parts) for form in (gold, answer)]
+    names = [labels_of(form.parts) for form in (gold, answer)]
     if any(len(set(labels)) > 1 for labels in names):  # x = 1, y = 2
         if all(all(labels) for labels in names):
             return _any_order(gold.parts, answer.parts)
         if any(any(labels) and not all(labels) for labels in names):
             return False
-        return _in_order(_unlabelled(gold.parts), _unlabelled(answer.parts))
+        return _in_order(unlabelled(gold.parts), unlabelled(answer.parts))
     if names[0][0] and names[1][0] and names[0][0] != names[1][0]:
         return False
-    return _any_order(_unlabelled(gold.parts), _unlabelled(answer.parts))
-
-
-def _labels(parts: Sequence[Form]) -> list[str]:
-    """Whose value each part is; n = 5, 6, 7 is about n alone."""
-    labels = [found[0] if (found := _assigned(_equated(part))) else "" for part in parts]
-    return labels[:1] * len(labels) if labels[0] and not any(labels[1:]) else labels
-
-
-def _unlabelled(parts: Sequence[Form]) -> list[Form]:
-    return [read(found[1]) if (found := _assigned(_equated(part))) else part for part in parts]
-
-
-def _equated(form: Form) -> tuple[str, ...]:
-    equation = isinstance(form, Relation) and set(form.operators) <= {"=", r"\approx"}
-    return form.sides if equation and isinstance(form, Relation) else ()
-
-
-def _assigned(sides: Sequence[str]) -> tuple[str, str] | None:
-    """(name, value) of x = 5, of f(x) = 2x, and of 5 = x."""
-    if not sides:
-        return None
-    first, last = sides[0].strip(), sides[-1].strip()
-    if LABEL.fullmatch(first) and not _mentions(last, first):
-        return first, last
-    if len(sides) == 2 and LABEL.fullmatch(last) and not _mentions(first, last):
-        return last, first
-    return None
-
-
-def _mentions(expression: str, name: str) -> bool:
-    return bool(re.search(rf"(?<![A-Za-z\\]){re.escape(name)}(?![A-Za-z_])", expression))
+    return _any_order(unlabelled(gold.parts), unlabelled(answer.parts))
 
 
 def _member(form: Form) -> Form:
@@ -241,20 +203,12 @@ def _member(form: Form) -> Form:
     return form
 
 
-def _is_inequality(form: Form) -> bool:
-    if isinstance(form, Listing):
-        return any(map(_is_inequality, form.parts))
-    return isinstance(form, Relation) and bool(
-        INEQUALITIES & {*form.operators} or r"\in" in form.operators
-    )
-
-
 def _same_brackets(gold: Group, answer: Group) -> bool:
     """(1,2] is not [1,2]; of three and more parts, a vector may be written in any brackets."""
     pairs = (gold.opening, gold.closing), (answer.opening, answer.closing)
-    vectors = {("(", ")"), (r"\langle", r"\rangle")} | (
-        {("[", "]")} if len(gold.parts) > 2 else set()
-    )
+    vectors = {("(", ")"), (r"\langle", r"\rangle")}
+    if len(gold.parts) > 2:
+        vectors.add(("[", "]"))
     return pairs[0] == pairs[1] or set(pairs) <= vectors
 
 
@@ -267,78 +221,3 @@ def _same_clock(gold: Clock, answer: Clock) -> bool:
         if one.half and other.hour == one.hour % 12 + 12 * (one.half == "p"):
             return True
     return gold.hour == answer.hour
-
-
-def _same_quantity(gold: Quantity, answer: Quantity) -> bool:
-    """The same number; 35% may stand for 35 and for 0.35."""
-    if _same_number(gold.number, answer.number):
-        return True
-    percent = [form.unit == (("%", 1),) for form in (gold, answer)]
-    if percent[0] == percent[1]:
-        return False
-    numbers = [
-        f"({form.number})/100" if is_percent else form.number
-        for form, is_percent in zip((gold, answer), percent, strict=True)
-    ]
-    return _same_number(*numbers)
-
-
-def _same_number(gold: str, answer: str) -> bool:
-    """The same value, by our own reading; math-verify's where there is none."""
-    if spelling(gold) == spelling(answer):
-        return True
-    try:
-        trees = parse(gold), parse(answer)
-    except UnknownCommand:
-        return equal_by_math_verify(gold, answer)
-    except Unreadable:
-        return False
-    try:
-        return same_value(*trees) or _rounded(gold, answer, trees)
-    except Uncomputable:
-        return False
-
-
-def _rounded(gold: str, answer: str, trees: tuple[Node, Node]) -> bool:
-    """A decimal for a number that it cannot write out, right in all of its six or more digits."""
-    if all(x is not None and is_finite_decimal(x) for x in map(rational, (gold, answer))):
-        return False
-    decimal = BARE_DECIMAL.fullmatch(answer) or BARE_DECIMAL.fullmatch(gold)
-    if decimal is not None:
-        step = Fraction(1, 10 ** len(decimal[1]))
-        apart: Node = ("abs", ("add", trees[0], ("neg", trees[1])))
-        bound: Node = ("num", max(step, Fraction(1, 10**13)))
-        return same_value(*trees, 1e-6) and _at_most(apart, bound)
-    long = [bool(LONG_DECIMAL.search(text)) for text in (gold, answer)]
-    return long[0] != long[1] and same_value(*trees, 1e-6)
-
-
-def _at_most(a: Node, b: Node) -> bool:
-    """a <= b, of two numbers."""
-    difference: Node = ("add", b, ("neg", a))
-    return not symbols(difference) and same_value(("abs", difference), difference)
-
-
-def _same_line(golds: Sequence[str], answers: Sequence[str]) -> bool:
-    """Two equations, one a multiple of the other."""
-    return _ratio(golds, answers, positive=False)
-
-
-def _same_inequality(gold: Relation, answer: Relation) -> bool:
-    """The same after a positive factor: 2x > y is y < 2x is 4x > 2y."""
-    if len(gold.operators) != 1 or len(answer.operators) != 1:
-        return False
-    if gold.operators == answer.operators and _ratio(gold.sides, answer.sides, positive=True):
-        return True
-    turned = TURNED.get(answer.operators[0])
-    return gold.operators[0] == turned and _ratio(gold.sides, answer.sides[::-1], positive=True)
-
-
-def _ratio(golds: Sequence[str], answers: Sequence[str], *, positive: bool) -> bool:
-    def difference(sides: Sequence[str]) -> Node:
-        return ("add", parse(sides[0]), ("neg", parse(sides[1])))
-
-    try:
-        return same_ratio(difference(golds), difference(answers), positive=positive)
-    except (Unreadable, Uncomputable):
-        return False

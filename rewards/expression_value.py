@@ -142,7 +142,7 @@ def _evaluate(tree: Node, point: dict[str, Fraction], real: bool) -> Value:
         if tree[1] == "inf":
             raise Uncomputable("infinity")
         return {"pi": +mp.pi, "e": +mp.e, "i": mp.mpc(0, 1)}[tree[1]]
-    parts = [_evaluate(x, point, real) for x in tree[1:] if isinstance(x, tuple)]
+    parts = [_evaluate(cast(Node, x), point, real) for x in tree[1:] if isinstance(x, tuple)]
     try:
         value = _call(tree[1], parts) if kind == "call" else _OPERATIONS[kind](*parts)
     except (ZeroDivisionError, OverflowError) as error:
@@ -213,6 +213,10 @@ def _binomial(n: Value, k: Value) -> Value:
     return mp.binomial(_mp(n), _mp(k))
 
 
+def _negative(x: Value) -> Value:
+    return -x
+
+
 def _absolute(x: Value) -> Value:
     return abs(x)
 
@@ -221,7 +225,7 @@ _OPERATIONS: dict[str, Callable[..., Value]] = {
     "add": _both(lambda x, y: x + y),
     "mul": _both(lambda x, y: x * y),
     "div": quotient,
-    "neg": lambda x: -x,
+    "neg": _negative,
     "abs": _absolute,
     "pow": _power,
     "fact": _factorial,

@@ -12,39 +12,28 @@ numbers is a mixed number; two numbers side by side are nothing.
 
 import re
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
+
+from rewards.latex_names import (
+    CLOSERS,
+    CONSTANTS,
+    DECORATED,
+    DIGITS,
+    FUNCTIONS,
+    GREEK,
+    INVERSES,
+    OVER,
+    ROUNDINGS,
+    TIMES,
+    UPRIGHT,
+)
 
 Node = tuple[Any, ...]
 TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\d+(?:\.\d*)?|\.\d+|[A-Za-z]|\S", re.ASCII)
 MAX_LENGTH = 500  # characters
 MAX_DEPTH = 40  # of brackets, powers and signs within each other
 MAX_DIGITS = 400  # of one number
-CLOSERS = {"(": ")", "[": "]", "{": "}", r"\lfloor": r"\rfloor", r"\lceil": r"\rceil"}
-ROUNDINGS = {r"\lfloor": "floor", r"\lceil": "ceil"}
-TIMES = frozenset({"*", r"\cdot", r"\times", r"\ast"})
-OVER = frozenset({"/", r"\div"})
-FUNCTIONS = frozenset(
-    re.findall(
-        r"\w+",
-        "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan arccot ln log lg exp",
-    )
-)
-INVERSES = {"sin": "arcsin", "cos": "arccos", "tan": "arctan", "cot": "arccot"}
-GREEK = frozenset(
-    re.findall(
-        r"\w+",
-        "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa "
-        "lambda mu nu xi rho sigma tau upsilon phi varphi chi psi omega Gamma Delta Theta "
-        "Lambda Xi Sigma Upsilon Phi Psi Omega ell hbar",
-    )
-)
-CONSTANTS = {"e": "e", "i": "i", r"\pi": "pi", r"\infty": "inf", r"\imath": "i"}
-UPRIGHT = frozenset({r"\mathrm", r"\text", r"\textrm", r"\rm", r"\mathit", r"\operatorname"})
-DECORATED = frozenset(
-    {r"\vec", r"\hat", r"\bar", r"\overline", r"\mathbf", r"\boldsymbol", r"\mathcal", r"\tilde"}
-)
-DEGREE = ("div", ("const", "pi"), ("num", Fraction(180)))
-DIGITS = frozenset("0123456789.")
+DEGREE: Node = ("div", ("const", "pi"), ("num", Fraction(180)))
 END = ""
 
 
@@ -70,7 +59,9 @@ def symbols(tree: Node) -> frozenset[str]:
     """The names of the variables in it."""
     if tree[0] == "sym":
         return frozenset({tree[1]})
-    return frozenset[str]().union(*(symbols(x) for x in tree[1:] if isinstance(x, tuple)))
+    return frozenset[str]().union(
+        *(symbols(cast(Node, x)) for x in tree[1:] if isinstance(x, tuple))
+    )
 
 
 class _Parser:
@@ -99,7 +90,7 @@ class _Parser:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise Unreadable(f"nested more than {MAX_DEPTH} deep")
-        tree = self.product()
+        tree: Node = self.product()
         while self.peek() in ("+", "-"):
             sign = self.next()
             term = self.product()
@@ -108,7 +99,7 @@ class _Parser:
         return tree
 
     def product(self) -> Node:
-        tree = self.signed()
+        tree: Node = self.signed()
         while True:
             token = self.peek()
             if token in TIMES:
@@ -155,7 +146,7 @@ class _Parser:
         return ("neg", tree) if sign.count("-") % 2 else tree
 
     def power(self) -> Node:
-        tree = self.atom()
+        tree: Node = self.atom()
         while True:
             if self.skip("!"):
                 tree = ("fact", tree)
@@ -280,7 +271,7 @@ class _Parser:
         r"""What a function applies to: (x), or the factors that follow: \sin 2x."""
         if self.peek() in CLOSERS:
             return self.group()
-        tree = self.power()
+        tree: Node = self.power()
         while self.starts_factor(self.peek()) and self.peek()[1:] not in FUNCTIONS:
             if self.peek()[0].isdigit():
                 raise Unreadable("two numbers side by side")

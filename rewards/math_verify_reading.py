@@ -36,21 +36,13 @@ def equal_by_math_verify(gold: str, answer: str) -> bool:
     if letters[0] != letters[1]:
         return False
     # LaTeX only: its second reading takes the first number of a text that it cannot read
-    readings: list[list[Any]] = [
-        parse(  # pyright: ignore[reportUnknownMemberType]
-            f"${text}$",
-            [LatexExtractionConfig()],
-            fallback_mode="no_fallback",
-            parsing_timeout=None,
-        )
-        for text in texts
-    ]
-    return all(readings) and bool(verify(*readings, timeout_seconds=None))
+    golds, answers = map(_read, texts)
+    return bool(golds and answers and verify(golds, answers, timeout_seconds=None))
 
 
 def _read(latex: str) -> list[Any]:
     only = [LatexExtractionConfig()]
-    return parse(f"${latex}$", only, fallback_mode="no_fallback", parsing_timeout=None)  # pyright: ignore
+    return parse(f"${latex}$", only, "no_fallback", parsing_timeout=None)  # pyright: ignore
 
 
 def as_published(gold: str, completion: str) -> bool:

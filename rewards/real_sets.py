@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cmp_to_key
-from typing import Any
+from typing import Any, cast
 
-from rewards.answer_forms import Form, Group, Listing, Quantity, Relation, Union, Words, read
+from rewards.answer_forms import Form, Group, Listing, Quantity, Relation, Union, Words
+from rewards.answer_reading import read
 from rewards.expression_value import (
     Uncomputable,
     Value,
@@ -133,7 +134,7 @@ def _relation(form: Relation) -> RealSet | None:
     if "=" in form.operators or not set(form.operators) <= set(TURNED):
         return None
     pieces: list[Piece] = list(ALL)
-    names: set[str] = set()
+    names = frozenset[str]()
     for i, operator in enumerate(form.operators):
         left, right = form.sides[i], form.sides[i + 1]
         tree: Node = ("add", _tree(left), ("neg", _tree(right)))
@@ -146,7 +147,7 @@ def _relation(form: Relation) -> RealSet | None:
         if half_line is None:
             return None
         pieces = _common(pieces, half_line)
-    return RealSet(tuple(pieces), names.pop()) if pieces and names else None
+    return RealSet(tuple(pieces), next(iter(names))) if pieces and names else None
 
 
 def _tree(latex: str) -> Node:
@@ -179,7 +180,7 @@ def _half_line(tree: Node, operator: str) -> list[Piece] | None:
 def _put(tree: Node, name: str, value: Fraction) -> Node:
     if tree == ("sym", name):
         return ("num", value)
-    return tuple(_put(x, name, value) if isinstance(x, tuple) else x for x in tree)
+    return tuple(_put(cast(Node, x), name, value) if isinstance(x, tuple) else x for x in tree)
 
 
 def _end(form: Form) -> End:
@@ -205,11 +206,14 @@ def _compare(x: End, y: End) -> int:
     return 1 if difference(x, y) > 0 else -1
 
 
+def _order(p: Piece, q: Piece) -> int:
+    return _compare(p.left, q.left) or q.has_left - p.has_left
+
+
 def _merge(pieces: Iterable[Piece]) -> list[Piece]:
     """Sorted, and joined where nothing is between."""
-    order = cmp_to_key(lambda p, q: _compare(p.left, q.left) or q.has_left - p.has_left)
     merged: list[Piece] = []
-    for piece in sorted(pieces, key=order):
+    for piece in sorted(pieces, key=cmp_to_key(_order)):
         last = merged[-1] if merged else None
         if last is not None:
             gap = _compare(piece.left, last.right)
