@@ -4,23 +4,36 @@ from pathlib import Path
 
 import pytest
 
+from estimators import Elbo, Estimator, MeanField, Sandwich, TrajectorySubset
 from rl.objectives import Clipped
 
 from .conftest import Make, assert_close, steps, weights
 
 
-def test_resume_in_the_middle_of_a_window_is_bitwise_exact(make: Make, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MeanField(),
+        Elbo(samples=2, coupled=True),
+        Sandwich(samples=2, block_length=4),
+        TrajectorySubset(m=2, selection=1.0),
+    ],
+    ids=["one view", "several", "two bounds", "weighed steps and their choices"],
+)
+def test_resume_in_the_middle_of_a_window_is_bitwise_exact(
+    estimator: Estimator, make: Make, tmp_path: Path
+) -> None:
     """3 passes over a rollout; the checkpoint falls after the first of the second window."""
     config = {"num_iterations": 3, "max_steps": 8, "optim": "adamw_torch", "learning_rate": 1e-3}
-    objective = Clipped(beta=0.1)
+    parts = {"objective": Clipped(beta=0.1), "estimator": estimator}
     folder = str(tmp_path / "a")
     uninterrupted = make(
-        **config, objective=objective, output_dir=folder, save_strategy="steps", save_steps=4.0,
+        **config, **parts, output_dir=folder, save_strategy="steps", save_steps=4.0,
         save_only_model=False,
     )  # fmt: skip
     uninterrupted.train()
     assert (tmp_path / "a/checkpoint-4/rollouts_rank_0.safetensors").exists()
-    resumed = make(**config, objective=objective, output_dir=str(tmp_path / "b"))
+    resumed = make(**config, **parts, output_dir=str(tmp_path / "b"))
     resumed.train(resume_from_checkpoint=str(tmp_path / "a/checkpoint-4"))
     assert_close(weights(uninterrupted), weights(resumed), 0.0)
     tail = steps(uninterrupted)[4:]
