@@ -54,7 +54,8 @@ def columns_needed(reward: Callable[..., Any]) -> Columns:
     given = {"prompts", "completions", *TRAINER_EXTRAS}
     accepted = None if own.accepted is None else tuple(c for c in own.accepted if c not in given)
     required = tuple(c for c in own.required if c not in given)
-    return Columns(name=own.name, required=required, accepted=accepted, settings=own.settings)
+    settings = tuple(name for name in own.settings if name not in given)
+    return Columns(name=own.name, required=required, accepted=accepted, settings=settings)
 
 
 def is_batch(reward: Callable[..., Any]) -> bool:

@@ -58,7 +58,9 @@ def cosine(
     end_ids: Sequence[int] = (),
     **columns: Any,
 ) -> Values:
-    """right, wrong: the values at length 0 and at `max_length`; longer ones stay at the latter.
+    """A value along half a cosine of the length, from one end of `right` or `wrong` to the other.
+
+    right, wrong: the values at length 0 and at `max_length`; longer ones stay at the latter.
 
     reward: the grader of `rewards.REWARDS` that says what is right (1 or more); what it skips
     (None) is skipped here.

@@ -1,4 +1,4 @@
-"""The tables of README.md and docs/methods.md, from the attributes of the classes they list.
+"""The tables of README.md, docs/methods.md and docs/rewards.md, from the code that they list.
 
     python scripts/readme_tables.py            print them
     python scripts/readme_tables.py --write    put them where the files have markers
@@ -7,6 +7,7 @@ A marker is <!-- table: NAME --> before a table and <!-- end --> after it.
 """
 
 import argparse
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -16,14 +17,16 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from estimators import ESTIMATORS, Estimator  # noqa: E402
+from rewards.case_grading import columns_needed  # noqa: E402
 from rl.methods import METHODS, Method  # noqa: E402
 from rl.objectives import OBJECTIVES  # noqa: E402
 from rl.pairs import exact_estimators  # noqa: E402
 from rl.recipe_yaml import inline  # noqa: E402
+from rl.reward_registry import known_rewards  # noqa: E402
 from rl.rollout_schemes import ROLLOUTS  # noqa: E402
 from rl.samplers import SAMPLERS, Sampler  # noqa: E402
 
-FILES = (ROOT / "README.md", ROOT / "docs" / "methods.md")
+FILES = tuple(ROOT / name for name in ("README.md", "docs/methods.md", "docs/rewards.md"))
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 LENGTH = 16  # of a completion written one token per step, to ask which estimator is exact for it
 
@@ -113,6 +116,47 @@ def notes() -> str:
     return "\n".join(parts)
 
 
+def rewards() -> str:
+    return graders(name for name in known_rewards() if not name.startswith("parity:"))
+
+
+def parity() -> str:
+    return graders(name for name in known_rewards() if name.startswith("parity:"))
+
+
+def graders(names: Iterable[str]) -> str:
+    known = known_rewards()
+    return table(
+        ("Reward", "Pays", "Columns", "Settings"),
+        ((code(name), pays(known[name]), *takes(known[name])) for name in names),
+    )
+
+
+def pays(reward: Callable[..., object]) -> str:
+    """The first sentence about it; of its module, too, where its own only says 1 or 0."""
+    own, module = (sentence(inspect.getdoc(x) or "") for x in (reward, inspect.getmodule(reward)))
+    if isinstance(reward, type):
+        return module
+    return f"{module} {own}" if re.fullmatch(r"1\.0 or 0\.0[^A-Z]*", own) else own
+
+
+def sentence(text: str) -> str:
+    first = " ".join(text.split("\n\n")[0].split())
+    found = re.match(r".*?[.?!](?= [A-Z`]| [\w, ]+: |$)", first)
+    whole = found[0] if found else first.rstrip(":;,") + "."
+    return re.sub(r"([|<])", r"\\\1", whole)
+
+
+def takes(reward: Callable[..., object]) -> tuple[str, str]:
+    """(columns, settings), those that may be left out in brackets."""
+    if isinstance(reward, type):
+        return "", ", ".join(map(code, inspect.signature(reward).parameters))
+    needs = columns_needed(reward)
+    optional = [name for name in needs.accepted or () if name not in needs.required]
+    columns = [*map(code, needs.required), *(f"({code(name)})" for name in optional)]
+    return ", ".join(columns), ", ".join(map(code, needs.settings))
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "estimators": estimators,
     "samplers": samplers,
@@ -120,6 +164,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "rollouts": rollouts,
     "methods": methods,
     "notes": notes,
+    "rewards": rewards,
+    "parity": parity,
 }
 
 
@@ -143,7 +189,7 @@ def filled(text: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="The tables of README.md and docs/methods.md")
+    parser = argparse.ArgumentParser(description="The tables of README.md and docs/")
     parser.add_argument("--write", action="store_true", help="put them into the files")
     if parser.parse_args().write:
         for path in FILES:
