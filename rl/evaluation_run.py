@@ -22,6 +22,7 @@ from rl.models.loading import LoadedModel
 from rl.recipe import Recipe
 from rl.recipe_checks import check_writable, trainer_value
 from rl.samplers import Sampler
+from rl.task_grader import task_grader
 
 GENERATIONS, METRICS = "generations.jsonl", "metrics.json"
 
@@ -61,6 +62,7 @@ def check_evaluation(recipe: Recipe) -> None:
             f"task {recipe.task.name}: its grader {recipe.task.grader!r} is not in "
             f"rewards.REWARDS, which has {', '.join(sorted(REWARDS))}"
         )
+    task_grader(recipe.task)
 
 
 def check_folder(folder: Path) -> None:
@@ -104,7 +106,7 @@ def run_evaluation(
         rows,
         recipe_sampler(recipe),
         length,
-        grader=REWARDS[recipe.task.grader],
+        grader=task_grader(recipe.task),
         config=config,
         progress=progress,
         on_result=on_result,

@@ -11,7 +11,6 @@ from typing import Any
 
 from torch import nn
 
-from rewards import REWARDS
 from rl.backend import is_adapted, load_trainable, training_arguments
 from rl.evaluation import held_out_rows
 from rl.generation import prompt_ids
@@ -21,6 +20,7 @@ from rl.provenance import write_resolved
 from rl.recipe import Recipe
 from rl.reward_calls import RewardCalls, probe
 from rl.rollout_schemes import RolloutScheme
+from rl.task_grader import task_grader
 from rl.tasks import assert_disjoint
 
 logger = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ def _monitored(recipe: Recipe) -> Rows:
 
 
 def grader(recipe: Recipe) -> Any:
-    return REWARDS[recipe.task.grader]
+    return task_grader(recipe.task)
 
 
 def _reference(recipe: Recipe, args: DiffusionGRPOConfig, loaded: LoadedModel) -> nn.Module | None:

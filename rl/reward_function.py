@@ -35,6 +35,13 @@ def configure(
     keywords = check_values(settings, known, where, report)
     if keywords is None:
         return None
+    check = getattr(target, "check_settings", None)  # a grader may refuse to run as it is set
+    if check is not None:
+        try:
+            check(**keywords)
+        except ValueError as error:
+            report(where, str(error))
+            return None
     return _with_keywords(target, keywords) if keywords else target
 
 

@@ -37,17 +37,18 @@ def encode(value: Any, extra: Sequence[str] = ()) -> Any:
     if isinstance(value, dict):
         pairs = DICT.items(value)
         return {"dict": [[encode(key, extra), encode(item, extra)] for key, item in pairs]}
-    for name, collection in COLLECTIONS.items():
-        if isinstance(value, collection):
-            return {name: [encode(item, extra) for item in collection.__iter__(value)]}
     if isinstance(value, bytes | bytearray):
         return {"bytes" if isinstance(value, bytes) else "bytearray": BYTES(value).hex()}
     if isinstance(value, complex):
         return {"complex": [value.real, value.imag]}
-    return _encode_extra(value, type(value), extra)
+    for name, collection in COLLECTIONS.items():
+        if isinstance(value, collection):
+            return {name: [encode(item, extra) for item in collection.__iter__(value)]}
+    return _encode_extra(value, extra)
 
 
-def _encode_extra(value: Any, kind: type[Any], extra: Sequence[str]) -> Any:
+def _encode_extra(value: Any, extra: Sequence[str]) -> Any:
+    kind: type[Any] = type(value)
     name = kind.__name__.lower()
     if name not in extra or kind not in _extra_types(name):
         raise TypeError(f"{kind.__name__} is not a plain value")

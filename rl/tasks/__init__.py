@@ -7,7 +7,9 @@ from rl.tasks.base import Row, Split, Task, assert_disjoint
 from rl.tasks.countdown import Countdown
 from rl.tasks.free_sudoku4 import FreeSudoku4
 from rl.tasks.gsm8k import Gsm8k
+from rl.tasks.humaneval import HumanEval
 from rl.tasks.math500 import Math500
+from rl.tasks.mbpp import Mbpp
 from rl.tasks.preference_labels import PreferenceLabels
 from rl.tasks.preference_pairs import PreferencePairs
 from rl.tasks.sudoku4 import Sudoku4
@@ -18,6 +20,8 @@ TASKS: dict[str, type[Task]] = {
     "countdown": Countdown,
     "gsm8k": Gsm8k,
     "math500": Math500,
+    "humaneval": HumanEval,
+    "mbpp": Mbpp,
     "preference_pairs": PreferencePairs,
     "preference_labels": PreferenceLabels,
 }
@@ -27,7 +31,9 @@ __all__ = [
     "Countdown",
     "FreeSudoku4",
     "Gsm8k",
+    "HumanEval",
     "Math500",
+    "Mbpp",
     "PreferenceLabels",
     "PreferencePairs",
     "Row",
