@@ -33,6 +33,7 @@ from rewards.math_verify_grader import math_verify
 from rewards.parity import PARITY
 from rewards.shaping import cosine, overlong, repetition
 from rewards.sudoku import sudoku_solved
+from rewards.unit_tests import unit_tests
 from rewards.worker_pool import Outcome, WorkerPool
 from rewards.zebra import zebra
 
@@ -51,6 +52,7 @@ REWARDS: dict[str, Callable[..., Any]] = {
     "boxed_format": boxed_format,
     "knights_knaves": knights_knaves,
     "zebra": zebra,
+    "unit_tests": unit_tests,
     "overlong": overlong,
     "cosine": cosine,
     "repetition": repetition,
@@ -88,6 +90,7 @@ __all__ = [
     "strict_format",
     "sudoku_solved",
     "tag_format",
+    "unit_tests",
     "with_batch",
     "xml_count",
     "zebra",
