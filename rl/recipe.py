@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from estimators import ESTIMATORS, Estimator
-from rewards import REWARDS
 from rl.advantages import GroupAdvantage
 from rl.binding import located
 from rl.evaluation import EvaluationConfig
@@ -24,6 +23,7 @@ from rl.recipe_binder import Kind, bind_sections
 from rl.recipe_yaml import RecipeError, override, read
 from rl.resolve import did_you_mean
 from rl.reward_binding import BoundReward
+from rl.reward_registry import known_rewards
 from rl.rollout_schemes import ROLLOUTS, RolloutScheme
 from rl.samplers import SAMPLERS, Sampler
 from rl.sft_data import SftConfig
@@ -39,7 +39,7 @@ LISTS: dict[str, Mapping[str, Any]] = {
     "rollouts": ROLLOUTS,
     "models": MODELS,
     "tasks": TASKS,
-    "rewards": REWARDS,
+    "rewards": known_rewards(),
 }
 
 
