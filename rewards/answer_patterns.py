@@ -6,7 +6,7 @@ from typing import Any, cast
 
 NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})++|\d++)(?:\.\d++)?+(?:/\d++)?+", re.ASCII)
 HASH = re.compile(r"####[ \t]*+([^\n]*+)")
-LONGEST_JSON = 20_000  # characters at the end of the text, in which an object is looked for
+LONGEST = 20_000  # characters at the end of the text, in which JSON or a regex is looked for
 MOST_OBJECTS = 200  # places where one may begin
 
 PATTERN_STYLES = ("hash", "last_number", "json", "regex")
@@ -15,8 +15,11 @@ PATTERN_STYLES = ("hash", "last_number", "json", "regex")
 def by_pattern(text: str, style: str, argument: str) -> str | None:
     """The last match, or None. style: one of PATTERN_STYLES; argument: the field or the regex."""
     if style == "json":
-        return _json_field(text[-LONGEST_JSON:], argument)
-    pattern = {"hash": HASH, "last_number": NUMBER}.get(style) or re.compile(argument)
+        return _json_field(text[-LONGEST:], argument)
+    if style == "regex":
+        pattern, text = re.compile(argument), text[-LONGEST:]
+    else:
+        pattern = HASH if style == "hash" else NUMBER
     last = None
     for match in pattern.finditer(text):
         last = match
@@ -50,5 +53,5 @@ def broken_json_field(text: str, field: str) -> str | None:
     pattern = re.compile(
         rf'"{re.escape(field)}"\s{{0,9}}:\s{{0,9}}(?:"([^"\\\n]{{0,500}})"|([-+.\d]{{1,50}})(?=[\s,}}]))'
     )
-    found = pattern.findall(text[-LONGEST_JSON:])
+    found = pattern.findall(text[-LONGEST:])
     return found[-1][0] or found[-1][1] if found else None

@@ -4,11 +4,14 @@ A box that holds only a placeholder is a copy of the instruction and does not co
 braces balance only because it swallowed other markup ("\boxed{36\n</answer}") is not intact.
 """
 
+import functools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rewards.placeholders import is_placeholder
 
+BOX_START = re.compile(r"(?<!\\)\\++(?:boxed|fbox)")  # with all backslashes: an even number is no box
 BOX_TOKEN = re.compile(r"(?P<box>\\(?:boxed|fbox)\s*+\{)|\\.|(?P<brace>[{}])", re.DOTALL)
 SWALLOWED = re.compile(r"</|<\s*+answer\b|\n[ \t]*+\n", re.IGNORECASE)
 # what may stand between two boxes that are one list: "and", "or" or a comma, and no other words
@@ -31,13 +34,17 @@ class Box:
     end: int
 
 
-def complete_boxes(text: str) -> list[Box]:
+@functools.lru_cache(maxsize=4)  # one text is asked about several times
+def complete_boxes(text: str) -> tuple[Box, ...]:
     """Every intact box, those with placeholders too, in order; of nested ones only the innermost
     that comes last."""
+    first = BOX_START.search(text)
+    if first is None:
+        return ()
     opened: list[tuple[int, int]] = []  # (token, content) of an open brace; -1 for one without box
     boxes: list[Box] = []
     last = -1
-    for token in BOX_TOKEN.finditer(text):
+    for token in BOX_TOKEN.finditer(text, first.start()):
         if token["box"]:
             opened.append((token.start(), token.end()))
         elif token["brace"] == "{":
@@ -50,12 +57,13 @@ def complete_boxes(text: str) -> list[Box]:
             inside = text[content : token.start()].strip()
             if not SWALLOWED.search(inside):
                 boxes.append(Box(inside, start, token.end()))
-    return boxes
+    return tuple(boxes)
 
 
-def all_boxes(text: str) -> list[Box]:
+@functools.lru_cache(maxsize=4)
+def all_boxes(text: str) -> tuple[Box, ...]:
     """Every intact box that holds something."""
-    return [box for box in complete_boxes(text) if not is_placeholder(box.content)]
+    return tuple(box for box in complete_boxes(text) if not is_placeholder(box.content))
 
 
 def last_boxed(text: str) -> str | None:
@@ -64,7 +72,7 @@ def last_boxed(text: str) -> str | None:
     return boxes[-1].content if boxes else None
 
 
-def boxed_answer(text: str, boxes: list[Box]) -> str:
+def boxed_answer(text: str, boxes: Sequence[Box]) -> str:
     r"""The last of the boxes, with those before it that one sentence joins to it.
 
     "\boxed{3} and \boxed{4}" is the list "3, 4"; "\boxed{3}. No, \boxed{4}" is 4.

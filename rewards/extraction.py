@@ -10,7 +10,8 @@ styles
     hash           the last line "#### answer"
     last_number    the last number of the text, wherever it stands: for parity with other graders
     json:FIELD     the field of the last JSON object that has it
-    regex:PATTERN  the last match: its group `answer`, or its first group, or all of it
+    regex:PATTERN  the last match: its group `answer`, or its first group, or all of it, in the last
+                   20,000 characters (a pattern that backtracks without end is yours to mend)
 
 modes
     strict         an intact declared answer is required (training)
@@ -23,6 +24,10 @@ statuses
     garbled        there is an answer, and its markup is broken
     template_echo  only a copy of the instruction: \boxed{...}, <answer>answer here</answer>
     no_answer      nothing is declared
+
+The opening <answer> may stand in the prompt, so that the completion holds the closing tag only.
+The text cannot say so for certain: it is read if nothing but one short line (or a block without
+letters, such as a grid) stands before the closing tag, and no box after it.
 
 Pure, total, linear in the length of the text.
 """
@@ -77,7 +82,12 @@ class Extraction:
 
 
 def extract(completion: str, *, style: str = "auto", mode: Mode = "strict") -> Extraction:
-    """The answer that a completion commits itself to, by the rules above."""
+    """The answer that a completion commits itself to, by the rules above.
+
+    Raises ValueError for an unknown style or mode, never for a text.
+    """
+    check_style(style)
+    check_mode(mode)
     text, ended = turn(completion)
     name, _, argument = style.partition(":")
     if name in PATTERN_STYLES:
@@ -174,19 +184,24 @@ def final_answer(text: str) -> str | None:
     return extract(text).text
 
 
+@functools.lru_cache(maxsize=256, typed=True)
 def check_style(style: str) -> None:
     """Raise ValueError for a style that `extract` does not know."""
-    name, colon, argument = style.partition(":")
-    if style in STYLES or (name in WITH_ARGUMENT and colon and argument):
-        if name == "regex":
-            try:
-                re.compile(argument)
-            except re.error as error:
-                raise ValueError(f"style {style!r}: not a regular expression: {error}") from None
+    name, colon, argument = str(style).partition(":")
+    if style in STYLES:
         return
-    raise ValueError(
-        f"style is {style!r}; use one of {', '.join(STYLES)}, tag:NAME, json:FIELD, regex:PATTERN"
-    )
+    if name not in WITH_ARGUMENT or not colon or not argument:
+        raise ValueError(
+            f"style is {style!r}; use one of {', '.join(STYLES)}, tag:NAME, json:FIELD, "
+            "regex:PATTERN"
+        )
+    if name == "tag" and not re.fullmatch(r"[\w.:-]+", argument):
+        raise ValueError(f"style is {style!r}; the name of a tag is letters, digits and . : - _")
+    if name == "regex":
+        try:
+            re.compile(argument)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise ValueError(f"style is {style!r}, no regular expression: {error}") from None
 
 
 def check_mode(mode: str) -> None:

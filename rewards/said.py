@@ -9,9 +9,9 @@ last line is a heading.
 import re
 
 MARKER = re.compile(
-    r"""(?: \banswers?\b (?:[ ](?:choice|option))?+ [*_"'\ ]{0,4}
+    r"""(?: \banswers?\b (?:[ ](?:choice|option))?+ [*_\x20]{0,4}
         (?: (?:[ ]?(?:to|for|of)[ ][^.:\n=]{1,80}?)? [ ]?\b(?:is|are)\b(?!n't|[ ]not\b)
-            [*_"'\ ]{0,4}:? | [:=] )
+            [*_\x20]{0,4}:? | [:=] )
       | \bfinal[ ]answer\b [*_]{0,3}[ \t]*+(?=\n) )
     [*_ \t]*+ (?:\n[*_ \t]*+){0,2} (?=\S)""",
     re.IGNORECASE | re.VERBOSE,

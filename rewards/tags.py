@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 PREFILLED = 80  # characters of an answer whose opening tag stands in the prompt
+PREFILLED_GRID = 400
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,14 @@ def last_tag(text: str, tag: str) -> str | None:
 def prefilled_answer(text: str, tag: str) -> str | None:
     """The answer in a completion that begins inside the tag, since the prompt ends with it.
 
-    The text alone shows that only if it has no opening tag and the closing one comes at once:
-    after a single line of a few words. After more than that the opening tag may as well have been
-    forgotten, and the text before the closing tag be reasoning.
+    The text alone shows that only if it has no opening tag and the closing one comes at once: after
+    a single line of a few words, or a block without letters (a grid). After more than that the
+    opening tag may as well have been forgotten, and the text before the closing tag be reasoning.
     """
     mark = _pattern(tag).search(text)
     if mark is None or not mark["closing"]:
         return None
     before = text[: mark.start()].strip()
-    short = len(before) <= PREFILLED and not re.search(r"[<>\n]", before)
-    return before if before and short else None
+    line = len(before) <= PREFILLED and "\n" not in before
+    grid = len(before) <= PREFILLED_GRID and not re.search(r"[A-Za-z=]", before)
+    return before if before and (line or grid) and not re.search(r"[<>]", before) else None
