@@ -31,6 +31,7 @@ from rewards.knights_knaves import knights_knaves
 from rewards.math_answer import math_correct
 from rewards.math_verify_grader import math_verify
 from rewards.parity import PARITY
+from rewards.reasoning_gym import reasoning_gym
 from rewards.shaping import cosine, overlong, repetition
 from rewards.sudoku import sudoku_solved
 from rewards.unit_tests import unit_tests
@@ -53,6 +54,7 @@ REWARDS: dict[str, Callable[..., Any]] = {
     "knights_knaves": knights_knaves,
     "zebra": zebra,
     "unit_tests": unit_tests,
+    "reasoning_gym": reasoning_gym,
     "overlong": overlong,
     "cosine": cosine,
     "repetition": repetition,
@@ -84,6 +86,7 @@ __all__ = [
     "overlong",
     "per_completion",
     "reads_answer",
+    "reasoning_gym",
     "repetition",
     "required_columns",
     "soft_format",

@@ -8,11 +8,14 @@ from rl.tasks.countdown import Countdown
 from rl.tasks.free_sudoku4 import FreeSudoku4
 from rl.tasks.gsm8k import Gsm8k
 from rl.tasks.humaneval import HumanEval
+from rl.tasks.knights_knaves import KnightsKnaves
 from rl.tasks.math500 import Math500
 from rl.tasks.mbpp import Mbpp
 from rl.tasks.preference_labels import PreferenceLabels
 from rl.tasks.preference_pairs import PreferencePairs
+from rl.tasks.reasoning_gym import ReasoningGym
 from rl.tasks.sudoku4 import Sudoku4
+from rl.tasks.zebra import Zebra
 
 TASKS: dict[str, type[Task]] = {
     "free_sudoku4": FreeSudoku4,
@@ -22,6 +25,9 @@ TASKS: dict[str, type[Task]] = {
     "math500": Math500,
     "humaneval": HumanEval,
     "mbpp": Mbpp,
+    "knights_knaves": KnightsKnaves,
+    "reasoning_gym": ReasoningGym,
+    "zebra": Zebra,
     "preference_pairs": PreferencePairs,
     "preference_labels": PreferenceLabels,
 }
@@ -32,13 +38,16 @@ __all__ = [
     "FreeSudoku4",
     "Gsm8k",
     "HumanEval",
+    "KnightsKnaves",
     "Math500",
     "Mbpp",
     "PreferenceLabels",
     "PreferencePairs",
+    "ReasoningGym",
     "Row",
     "Split",
     "Sudoku4",
     "Task",
+    "Zebra",
     "assert_disjoint",
 ]

@@ -2,7 +2,7 @@
 
 `path` is one of
     a folder        with train.jsonl and test.jsonl (or .csv),
-    a file          .jsonl or .csv, which is then both the train and the test file,
+    a file          .jsonl or .csv (for some tasks .parquet), both the train and the test file,
     a hub data set  "owner/name".
 `test` is the test file, whole. `train` and `validation` divide the train file nine to one by a hash
 of the problem. (That a file is not trained and tested on at once is `assert_disjoint`'s to refuse.)
@@ -19,6 +19,7 @@ from typing import Any
 from rl.tasks.base import Split, split_of
 
 SUFFIXES = (".jsonl", ".csv")
+WITH_PARQUET = (*SUFFIXES, ".parquet")
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
@@ -39,16 +40,16 @@ class Record:
         return value
 
 
-def check_path(task: str, path: str, expected: str) -> None:
+def check_path(task: str, path: str, expected: str, suffixes: tuple[str, ...] = SUFFIXES) -> None:
     """Raise ValueError unless the path exists or looks like the name of a hub data set."""
     place = Path(path).expanduser()
     if not path.strip():
         raise ValueError(f"task {task!r}: the path is empty. {expected}")
     if place.is_dir():
-        if not any(file.suffix in SUFFIXES for file in place.iterdir()):
+        if not any(file.suffix in suffixes for file in place.iterdir()):
             raise ValueError(f"task {task!r}: no .jsonl or .csv file in {path!r}. {expected}")
     elif place.exists():
-        if place.suffix not in SUFFIXES:
+        if place.suffix not in suffixes:
             raise ValueError(f"task {task!r}: {path!r} is neither .jsonl nor .csv. {expected}")
     elif place.suffix in (*SUFFIXES, ".json", ".parquet") or not HUB_ID.fullmatch(path):
         raise ValueError(f"task {task!r}: there is nothing at {path!r}. {expected}")
@@ -76,7 +77,7 @@ def read_split(
 def _file_of(task: str, place: Path, held: str) -> Path:
     if place.is_file():
         return place
-    for suffix in SUFFIXES:
+    for suffix in WITH_PARQUET:
         if (place / f"{held}{suffix}").exists():
             return place / f"{held}{suffix}"
     present = ", ".join(sorted(p.name for p in place.iterdir())) or "nothing"
@@ -86,6 +87,9 @@ def _file_of(task: str, place: Path, held: str) -> Path:
 
 
 def _read_file(file: Path, held: str) -> Iterator[Record]:
+    if file.suffix == ".parquet":
+        yield from _read_parquet(file, held)
+        return
     with file.open(encoding="utf-8", newline="") as lines:
         if file.suffix == ".csv":
             reader = csv.DictReader(lines)
@@ -105,6 +109,17 @@ def _read_file(file: Path, held: str) -> Iterator[Record]:
             if not isinstance(fields, dict):
                 raise ValueError(f"{where}: one JSON object a line is expected; got {line!r:.80}")
             yield Record(id=f"{held}-{i}", where=where, fields=fields)
+
+
+def _read_parquet(file: Path, held: str) -> Iterator[Record]:
+    from pyarrow import ArrowException, parquet  # slow to import, and most tasks do without it
+
+    try:
+        rows = parquet.read_table(file).to_pylist()
+    except (ArrowException, OSError) as error:
+        raise ValueError(f"{file} cannot be read as parquet: {error}") from error
+    for i, fields in enumerate(rows):
+        yield Record(id=f"{held}-{i}", where=f"{file}, row {i}", fields=fields)
 
 
 def _read_hub(path: str, held: str, config: str | None) -> Iterator[Record]:
