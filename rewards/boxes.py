@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from rewards.placeholders import is_placeholder
 
-BOX_START = re.compile(r"(?<!\\)\\++(?:boxed|fbox)")  # with all backslashes: an even number is no box
+# the backslashes before it too: an even number of them is no box
+BOX_START = re.compile(r"(?<!\\)\\++(?:boxed|fbox)")
 BOX_TOKEN = re.compile(r"(?P<box>\\(?:boxed|fbox)\s*+\{)|\\.|(?P<brace>[{}])", re.DOTALL)
 SWALLOWED = re.compile(r"</|<\s*+answer\b|\n[ \t]*+\n", re.IGNORECASE)
 # what may stand between two boxes that are one list: "and", "or" or a comma, and no other words

@@ -22,7 +22,7 @@ SUPPOSED = re.compile(
     re.IGNORECASE,
 )
 LAST_LINE = 2000  # characters at the end, of which the last line is read
-TAG = re.compile(r"</?[A-Za-z]{1,20}>")
+CLOSING_TAG = re.compile(r"</[A-Za-z]{1,20}>")
 MAY_ANSWER = re.compile(r"[\d$\\]")
 
 
@@ -40,7 +40,7 @@ def said_answer(text: str) -> str | None:
 
 def _after_hashes(text: str) -> str | None:
     """What the last line says, after ####."""
-    lines = TAG.sub("", text[-LAST_LINE:]).rstrip().rpartition("\n")[2]
+    lines = CLOSING_TAG.sub("", text[-LAST_LINE:]).rstrip().rpartition("\n")[2]
     _, mark, answer = lines.rpartition("####")
     return _sentence(answer) if mark and answer.strip() else None
 
@@ -48,6 +48,6 @@ def _after_hashes(text: str) -> str | None:
 def _sentence(line: str) -> str:
     """Without a tag after it, emphasis, and a next sentence that cannot hold an answer ("I hope it
     is correct")."""
-    line = TAG.split(line, maxsplit=1)[0].strip().strip("*_").strip()
+    line = CLOSING_TAG.split(line, maxsplit=1)[0].strip().strip("*_").strip()
     first, stop, rest = line.partition(". ")
     return first + stop.strip() if stop and not MAY_ANSWER.search(rest) else line

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-PREFILLED = 80  # characters of an answer whose opening tag stands in the prompt
+PREFILLED = 40  # characters of an answer whose opening tag stands in the prompt
 PREFILLED_GRID = 400
 
 
