@@ -53,6 +53,7 @@ CHOICE = re.compile(
     r"(?:\s*(?P<content>(?<=[).:\s])[^\s+*/^=<>_,!].*))?",
     re.DOTALL,
 )
+OTHER_CHOICE = re.compile(r"^(?:and|or)\b|\([A-J]\)|\b[A-J]\b\s*(?:[).:]|$)")
 BASES = {
     "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
     "ten": 10, "eleven": 11, "twelve": 12, "sixteen": 16,
@@ -167,7 +168,7 @@ def _special(text: str) -> Form | None:
     if match := CHOICE.fullmatch(bare):
         letter = match["inside"] or match["marked"] or match["bare"]
         content = (match["content"] or "").strip()
-        if not (match["bare"] and content):
+        if not (match["bare"] and content) and not OTHER_CHOICE.search(content):
             return Choice(letter, content, sure=match["bare"] is None)
     if match := BASED.fullmatch(text):
         base = match["base1"] or match["base2"]

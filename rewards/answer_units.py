@@ -56,10 +56,11 @@ SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 1
 CHANGING = frozenset(
     re.findall(
         r"\w+",
-        "and or to not dozen half halves third quarter fifth tenth minus plus times over "
-        "point root pi more less fewer least most about approximately remainder than "
-        "between if when with except mod modulo factorial choose infinity is are "
-        "undefined sin cos tan log ln",
+        "and or to not dozen half halves third quarter fifth tenth tenths hundredth hundredths"
+        " thousandth thousandths millionth millionths percent pair pairs score minus plus times"
+        " over point root pi more less fewer least most about approximately remainder than between"
+        " below above under negative zero if when with except without mod modulo factorial choose"
+        " infinity is are was undefined unknown maybe sin cos tan log ln",
     )
 )
 IDLE = frozenset(("of", "the", "a", "an", "in", "each", "total", "altogether"))
@@ -104,7 +105,7 @@ def read_unit(text: str) -> Unit | None:
     last, sign, pending = "", 1, 1
     for piece in PIECE.finditer(text.replace(r"\text", " ")):
         word = (piece["word"] or "").lower()
-        if word in CHANGING:
+        if word in CHANGING or (word in RAISED and not last):
             return None
         if piece["per"] or (word in ("per", "an") and last):
             sign = -1

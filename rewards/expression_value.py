@@ -25,7 +25,7 @@ MAX_BITS = 20_000
 MAX_LOG = 100_000.0
 DIGITS = (50, 250, 1000)
 POINTS = 12
-ENOUGH = 4  # points at which both values are real
+ENOUGH, PLENTY = 4, 6  # points at which all values are real
 mp: Any = cast(Any, mpmath).mp
 
 
@@ -38,26 +38,33 @@ def same_value(a: Node, b: Node, tolerance: float | None = None) -> bool:
 
     `tolerance`: how far numbers may be apart, relative to the larger; None: not at all.
     """
-    pairs = list(values((a, b)))
-    if not pairs:
-        return False
-    return all(close(x, y, tolerance) for x, y in pairs)
+    agreeing = 0
+    for x, y in values((a, b)):
+        if not close(x, y, tolerance):
+            return False
+        agreeing += 1
+    return agreeing >= (ENOUGH if symbols(a) or symbols(b) else 1)
 
 
 def same_ratio(a: Node, b: Node, *, positive: bool = False) -> bool:
     """True if a = c b for a constant c that is not 0 (and positive, if that is asked)."""
     if symbols(a) != symbols(b) or not symbols(a):
         return False
-    ratios: list[Value] = []
+    first: Value = None
+    agreeing = 0
     for x, y in values((a, b)):
         if is_zero(x) or is_zero(y):
             if is_zero(x) != is_zero(y):
                 return False
             continue
-        ratios.append(quotient(x, y))
-    if len(ratios) < ENOUGH or not all(close(ratio, ratios[0], None) for ratio in ratios):
+        ratio = quotient(x, y)
+        first = ratio if first is None else first
+        if not close(ratio, first):
+            return False
+        agreeing += 1
+    if agreeing < ENOUGH:
         return False
-    return not positive or (is_real(ratios[0]) and ratios[0] > 0)
+    return not positive or (is_real(first) and mp.re(_mp(first)) > 0)
 
 
 def values(trees: tuple[Node, ...]) -> Iterator[tuple[Value, ...]]:
@@ -67,14 +74,17 @@ def values(trees: tuple[Node, ...]) -> Iterator[tuple[Value, ...]]:
         yield _evaluate_together(trees, {})
         return
     for real in (True, False):  # false: i is in them, or their domain is elsewhere
-        found: list[tuple[Value, ...]] = []
+        found = 0
         for number in range(POINTS):
             try:
-                found.append(_evaluate_together(trees, _point(names, number), real))
+                together = _evaluate_together(trees, _point(names, number), real)
             except Uncomputable:
                 continue
-        if len(found) >= ENOUGH:
-            yield from found
+            yield together
+            found += 1
+            if found == PLENTY:
+                return
+        if found >= ENOUGH:
             return
 
 
@@ -110,12 +120,16 @@ def _near(x: Value, y: Value, tolerance: Value) -> bool:
 
 
 def _point(names: list[str], number: int) -> dict[str, Fraction]:
-    """Even numbers: all positive. The names choose the values, so that a run can be repeated."""
+    """Even numbers: all positive; every other odd one: all negative; else by chance.
+
+    The names choose the values, so that a run can be repeated.
+    """
     point: dict[str, Fraction] = {}
     for name in names:
         random = Random(f"{name} {number}")
         size = Fraction(random.randrange(30, 330), 97)
-        point[name] = size if number % 2 == 0 or random.random() < 0.3 else -size
+        negative = number % 4 == 1 or (number % 4 == 3 and random.random() < 0.5)
+        point[name] = -size if negative else size
     return point
 
 
@@ -244,7 +258,11 @@ def _call(name: str, arguments: list[Value]) -> Value:
         raise Uncomputable("too large an argument")
     try:
         if name in ("log", "lg"):
-            return mp.log(x) / mp.log(_mp(arguments[1]) if len(arguments) > 1 else 10)
-        return getattr(mp, _MP_NAMES.get(name, name))(x)
+            value = mp.log(x) / mp.log(_mp(arguments[1]) if len(arguments) > 1 else 10)
+        else:
+            value = getattr(mp, _MP_NAMES.get(name, name))(x)
     except (ValueError, ZeroDivisionError, OverflowError) as error:
         raise Uncomputable(f"{name} has no value there") from error
+    if not mp.isfinite(value):
+        raise Uncomputable(f"{name} has no value there")
+    return value

@@ -4,8 +4,8 @@
 
 It is not what to train with; `math` is. Its faults, each measured: it pays a number that is merely
 mentioned when no answer is declared, also after an empty or echoed box; takes several boxes for one
-set; reads `2 3` as 5, `52_9` as 52, cm^3 as cm^2, R as r, words as products of their letters (so
-`seat` is `east`) and `0.\\overline{3}` as 0; rounds to six decimals (1/303! is 1/305!); refuses
+set; reads `2 3` as 5, `52_9` as 52, cm^3 as cm^2, R as r, bare words as products of letters (
+`seat` is `east`), and `0.\\overline{3}` as 0; rounds to six decimals (1/303! is 1/305!); refuses
 unit words, mixed numbers and `pi`. It may hang, so it runs in a worker process; its own time limits
 are signals, and are off there.
 """

@@ -35,10 +35,7 @@ FORMS = (
     ("thousands separator", r"\d(?:,|\\,|\\!|\{,\})+\s*\d{3}(?!\d)"),
     ("list, point or interval", r",|\\pm|\b(?:and|or)\b"),
     ("degrees", r"\\circ|degree"),
-    (
-        "words or a unit",
-        r"\\(?:text|mbox)|[A-Za-z]{3,}(?<!frac)(?<!sqrt)(?<!cdot)(?<!times)(?<!left)",
-    ),
+    ("words or a unit", r"\\(?:text|mbox)|(?<![\\A-Za-z])[A-Za-z]{3,}"),
     ("root or pi", r"\\sqrt|\\pi"),
     ("fraction or decimal", r"\\[dt]?frac|\d/\d|\d\.\d"),
     ("expression", r"[A-Za-z^+*]"),
