@@ -35,4 +35,5 @@ def logits(loaded: LoadedModel, ids: Tensor | None = None) -> Tensor:
     N, S = ids.shape
     attend = torch.ones(N, 1, S, S, dtype=torch.bool)
     with torch.no_grad():
-        return loaded.model(input_ids=ids, attention_mask=attend).logits
+        places = torch.arange(S)[None]
+        return loaded.model(input_ids=ids, attention_mask=attend, position_ids=places).logits

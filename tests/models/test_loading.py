@@ -1,7 +1,6 @@
 """Loading: equal logits, every key accounted for, and errors that name the fault."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -14,19 +13,6 @@ from rl.models.loading import load, save_native
 from rl.models.source import ModelSource
 from rl.models.tiny_checkpoint import make_tiny_checkpoint
 from tests.models.folders import edit_config, edit_weights, from_folder, logits
-
-
-def test_llada_gives_the_logits_of_the_hubs_own_code(shared_fixtures: Path, llada: Path):
-    hub = shared_fixtures / "hub_layout"
-    shutil.copyfile(hub / "llada.safetensors", llada / "model.safetensors")
-    edit_config(llada, max_sequence_length=128)
-    expected = load_file(hub / "llada.expected.safetensors")
-
-    found = logits(from_folder(llada), expected["input_ids"])
-
-    assert expected["logits"].abs().max() > 0.1  # 1e-5 is not the size of the logits themselves
-    torch.testing.assert_close(found, expected["logits"], atol=1e-5, rtol=0)
-
 
 # ------------------------------------------------------------------ every key accounted for
 
