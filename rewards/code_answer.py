@@ -15,6 +15,7 @@ from rewards.extraction import first_turn, last_tag
 
 LONGEST = 100_000  # characters of a program
 LANGUAGES = ("", "python", "py", "python3")
+HELPERS = ("def ", "async def ", "class ", "import ", "from ", "@", "#", ")", "]", "}", '"""')
 FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*(\w*)[^`\n]*")
 
 
@@ -84,16 +85,16 @@ def _defines(code: str, name: str | None) -> bool:
 def _readings(code: str, starter: str, entry_point: str | None) -> list[str]:
     loose = textwrap.dedent(code)
     if starter and entry_point is not None and not _defines(code, entry_point):
-        return [starter + code, starter + _body(code)]
+        return [starter + _body(code, HELPERS), starter + _body(code, ())]
     lead = f"{starter}\n" if starter else ""
     return [lead + reading for reading in (code, loose)]
 
 
-def _body(code: str) -> str:
-    """The lines up to the first that is not indented: the rest of a function."""
+def _body(code: str, more: tuple[str, ...]) -> str:
+    """The rest of a function, and the unindented lines after it that begin with one of `more`."""
     kept: list[str] = []
     for line in code.split("\n"):
-        if kept and line.strip() and not line.startswith((" ", "\t")):
+        if kept and line.strip() and not line.startswith((" ", "\t", *more)):
             break
         kept.append(line)
     return "\n".join(kept)
