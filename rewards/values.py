@@ -19,10 +19,14 @@ class RewardError(ValueError):
 
 @dataclass(frozen=True)
 class Failed:
-    """In place of a value: grading this completion came to nothing. why: follows the name."""
+    """In place of a value: grading this completion came to nothing.
+
+    why: follows the reward's name. fix: what the user can do.
+    """
 
     kind: Literal["timeouts", "crashes", "exceptions"]
     why: str
+    fix: str = ""
 
 
 def values_of(name: str, returned: Any, expected: int) -> list[Value | Failed]:

@@ -75,26 +75,26 @@ class PooledReward:
         for at, failed in enumerate(reply.get("failed", ())):
             if failed is not None:
                 kind, why = failed
-                late = self._late() if kind == "timeouts" else f"raised {why}"
-                values[at] = Failed(kind, late)
+                values[at] = self._late() if kind == "timeouts" else Failed(kind, f"raised {why}")
         return values, reply
 
     def failure(self, outcome: Outcome) -> Failed:
         if outcome.status == "timeout":
-            return Failed("timeouts", self._late())
+            return self._late()
         if outcome.status == "died":
             return Failed(
                 "crashes",
-                f"crashed ({outcome.detail}); it may have run out of memory: `memory_gib` in its "
-                "entry of `rewards:` allows more",
+                f"crashed ({outcome.detail})",
+                "if it ran out of memory, allow it more: `memory_gib` in its entry of `rewards:`",
             )
         return Failed("exceptions", f"raised {outcome.detail}")
 
-    def _late(self) -> str:
+    def _late(self) -> Failed:
         per = "call" if self.columns is None else "completion"
-        return (
-            f"was not done within {self.limit:g} s per {per}; make it faster, or set a larger "
-            "`timeout` (seconds) in its entry of `rewards:`"
+        return Failed(
+            "timeouts",
+            f"was not done within {self.limit:g} s per {per}",
+            "make it faster, or set a larger `timeout` (seconds) in its entry of `rewards:`",
         )
 
 

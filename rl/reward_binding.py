@@ -17,7 +17,7 @@ from typing import Any
 
 from rewards import WorkerPool
 from rewards.columns import Columns
-from rewards.worker_pool import NotStarted
+from rewards.worker_pool import START_LIMIT, NotStarted
 from rl.binding import Mismatch, Report, coerce, parameters
 from rl.pooled_reward import PooledReward
 from rl.resolve import find_plug_in, lookup
@@ -26,6 +26,7 @@ from rl.reward_registry import known_rewards
 
 PROCESS_KEYS = {"timeout": float, "workers": int, "memory_gib": float}
 RESERVED = ("in_process", "memory_gib", "timeout", "weight", "workers")
+IMPORT_LIMIT = START_LIMIT  # seconds
 SECONDS = {"completion": 10.0, "call": 120.0}  # default of `timeout`
 
 
@@ -119,6 +120,7 @@ def _in_workers(
         "rl.reward_worker:load",
         workers=int(limits["workers"] or 0),
         memory_gib=limits["memory_gib"] or 0.0,
+        start_limit=IMPORT_LIMIT,
         warns=False,
         build={
             "reference": reference,

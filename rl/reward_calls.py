@@ -133,9 +133,9 @@ class RewardCalls:
     def _tell(self, name: str, failed: Sequence[Failed], expected: int) -> None:
         """Once for every way in which grading failed, with the first of that kind."""
         for kind, count in Counter(value.kind for value in failed).items():
-            why = next(value.why for value in failed if value.kind == kind)
+            first = next(value for value in failed if value.kind == kind)
             some = f" for {count} of {expected} completions" if count < expected else ""
-            self.on_error(name, f"{why}{some}")
+            self.on_error(name, f"{first.why}{some}" + (f"; {first.fix}" if first.fix else ""))
 
 
 def _attempt(function: RewardFunction, arguments: dict[str, Any]) -> Any:
