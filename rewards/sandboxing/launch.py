@@ -69,15 +69,15 @@ def _write_all(data: bytes) -> None:
 def serve(request: dict[str, Any], parent: int) -> dict[str, Any]:
     plan, limits = Plan(**request["plan"]), Limits(**request["limits"])
     folder = "" if plan.namespaces else _folder(plan)
-    opened: list[int] = []
+    running: list[Running] = []
     began = time.monotonic()
     try:
-        running = _start(request, plan, limits, folder, opened)
+        running = _start(request, plan, limits, folder)
         report = Supervisor(running, limits, folder, parent, began).watch()
     finally:
         gone = watch.kill_below(os.getpid())
-        for descriptor in opened:
-            os.close(descriptor)
+        for each in running:
+            each.close()
         if folder:
             remove_tree(folder)
     if not gone:
@@ -92,9 +92,7 @@ def _folder(plan: Plan) -> str:
     return folder
 
 
-def _start(
-    request: dict[str, Any], plan: Plan, limits: Limits, folder: str, opened: list[int]
-) -> list[Running]:
+def _start(request: dict[str, Any], plan: Plan, limits: Limits, folder: str) -> list[Running]:
     """The program alone, or first the checker and then the program, with a pipe each way."""
     if "check" not in request:
         files = request.get("files", {})
@@ -113,7 +111,6 @@ def _start(
     model = start(host, plan, limits, folder)
     for descriptor in (calls, calls_end, replies, replies_end, verdict_end):
         os.close(descriptor)
-    opened.append(verdict)
     checker.verdict = verdict
     return [checker, model]
 

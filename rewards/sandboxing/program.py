@@ -60,6 +60,11 @@ class Running:
     status: int  # one line of JSON when the program has ended
     verdict: int = -1  # of a checker: one line of JSON
 
+    def close(self) -> None:
+        for descriptor in (self.out, self.err, self.status, self.verdict):
+            if descriptor >= 0:
+                os.close(descriptor)
+
 
 def start(program: Program, plan: Plan, limits: Limits, folder: str) -> Running:
     """folder: an empty one for the program, used without namespaces only."""

@@ -126,6 +126,23 @@ def test_several_programs_at_once_from_threads(mode: str):
     assert [result.stdout for result in results] == [f"{i}\n" for i in range(16)]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_launcher_leaks_nothing_from_run_to_run(mode: str):
+    from rewards.unit_tests import grade_program
+
+    def open_files() -> int:
+        (launcher,) = sandbox._launchers.idle
+        return len(os.listdir(f"/proc/{launcher.process.pid}/fd"))
+
+    sandbox.close()
+    run("pass", limits=LIMITS)
+    before = open_files()
+    for _ in range(3):
+        run("import os; os._exit(3)", limits=LIMITS)
+        grade_program(["def f(x): return x"], ["assert f(1) == 1"], limits=LIMITS)
+    assert open_files() == before
+
+
 def test_a_thread_that_ends_takes_no_program_of_another_with_it(mode: str):
     results: list[str] = []
     for _ in range(3):

@@ -92,7 +92,7 @@ def test_mbpp_in_multipl_e_form(shared_data: Path):
     assert len(rows) == 397
     assert rows[0]["entry_point"] == "volume_cube"
     assert "27" not in rows[0]["prompt"][0]["content"]
-    right, wrong = ("```python\ndef volume_cube(l): return l ** %d\n```" % n for n in (3, 2))
+    right, wrong = (f"```python\ndef volume_cube(l): return l ** {n}\n```" for n in (3, 2))
     assert scores(task, [rows[0]] * 2, [right, wrong]) == [1.0, 0.0]
 
 
