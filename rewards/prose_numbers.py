@@ -27,7 +27,7 @@ REWRITTEN = tuple(
         (r"\\([%#&_])", r"\1"),
         (r"(?<![\^_])\{\s*([^{}\d\\]*[A-Za-z][^{}\d\\]*)\}", r" \1 "),  # 7,000{ feet}
         (rf"(?<![A-Za-z])({UNITS})\.?\s?\^\s?\{{?\s?[23]\s?\}}?", r"\1"),  # cm^2
-        (r"(?<![\d:])(\d{1,2}):00(?::00)?(?![:\d])", r"\1 "),  # 2:00 pm
+        (r"(?<![\d:])([01]?\d|2[0-4]):00(?::00)?(?![:\d])", r"\1 "),  # 2:00 pm
         (r"\b([ap])\.\s?m\b\.?", r"\1m"),  # 2 p.m.
         (rf"(?<![\w)])-\s?\(\s?[{CURRENCY}]?\s?([\d.,]+)\s?\)", r"-\1"),
         (rf"-\s?[{CURRENCY}]\s?(?=[\d.])", "-"),
@@ -58,7 +58,7 @@ CHANGING = re.compile(
 SQUARED_UNIT = re.compile(rf"\b(?:{UNITS})\s+(?:squared|cubed)\b", re.IGNORECASE)
 BOUNDING = re.compile(
     r"\b(?:(?:more|less|fewer|greater|larger|smaller|higher|lower|other)\sthan|over|under|below"
-    r"|above|almost|nearly|times|except|instead\sof|without)\s*\Z",
+    r"|above|almost|nearly|double|twice|triple|times|except|instead\sof|without)\s*\Z",
     re.IGNORECASE,
 )
 FORBIDDEN = frozenset("/^\\{}|@\N{REPLACEMENT CHARACTER}")

@@ -42,6 +42,7 @@ EXPONENT = re.compile("[\u2070\xb9\xb2\xb3\u2074-\u2079\u207b]+")
 SPACING = re.compile(r"\\!\s*|(?<=\d)\{,\}(?=\d)")  # nothing, and a comma in braces
 THIN = re.compile(r"\\[,;: ]\s?|~")
 WRAPPERS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|operatorname)\s*\{([^{}]*)\}")
+BRACED = re.compile(r"\{([^{}]*)\}")
 UNIT = re.compile(WRAPPERS.pattern + r"\Z")
 DEGREES = re.compile(r"\^\s*\{?\s*\\circ\s*\}?|\\degree\b|\N{DEGREE SIGN}")
 # words of a unit that change the value of the number before them
@@ -62,11 +63,12 @@ def plain(text: str) -> str:
     """Typography removed: other digits and minus signs, thin spaces, math delimiters, the currency
     sign at either end."""
     text = EXPONENT.sub(lambda power: f"^{{{power[0].translate(RAISED)}}}", text)
-    text = ascii_digits(DEGREES.sub("", text).translate(CHARACTERS))
+    text = ascii_digits(DEGREES.sub(" ", text).translate(CHARACTERS))
     text = THIN.sub(" ", SPACING.sub(lambda space: "," if space[0] == "{,}" else "", text))
     text = text.replace(r"\$", "$")
     text = re.sub(r"\\[()\[\]]", "", text).strip().strip("*").strip()
-    return text.removesuffix(".").strip(CURRENCY + " \n\t")
+    braced = BRACED.fullmatch(text)
+    return (braced[1] if braced else text).removesuffix(".").strip(CURRENCY + " \n\t")
 
 
 def without_units(text: str) -> str:
