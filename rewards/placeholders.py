@@ -9,11 +9,14 @@ LONGEST = 80  # characters; no placeholder is longer
 WRAPPING = re.compile(r"\\(?:text|textbf|mathrm|mathbf|mbox)(?![A-Za-z])|[\s{}\[\]<>()$*_`'\"\\]+")
 EMPTY = re.compile(r"[\s{}$*_`~]*")  # \{\} is not empty: it is the empty set
 DOTS = re.compile(r"(?:[.?\N{HORIZONTAL ELLIPSIS}\N{WHITE SQUARE}]|l?dots|cdots|square|blank)+")
+WORD_ENDS = re.compile(r"[\s,]+")
 WORDS = re.compile(
-    r"(?:(?:insert|put|write|enter|place|the|your|my|a|an|final|correct|numeric|numerical|number"
-    r"|integer|single|short|exact|only)\s)*"
-    r"(?:answer|solution|result|number|value|expression|equation)s?"
-    r"(?:\s(?:here|goes here|only|in here|as (?:a|an) (?:number|integer)))?",
+    r"(?:(?:insert|put|write|enter|place|give|type|the|your|my|a|an|final|correct|numeric|numerical"
+    r"|number|integer|single|short|exact|actual|only|boxed|16|81) )*"
+    r"(?:answer|solution|result|number|integer|value|expression|equation|digits|reasoning)s?"
+    r"(?: of the solved grid)?(?: (?:goes here|here|in here|alone|only))?"
+    r"(?: (?:as an? (?:number|integer)|without units|row by row|in the form that is asked for))?"
+    r"|one word",
     re.IGNORECASE,
 )
 
@@ -27,4 +30,7 @@ def is_placeholder(text: str) -> bool:
     words = WRAPPING.sub(" ", text).strip(" :,;!")
     if not words:
         return False
-    return bool(DOTS.fullmatch(words.replace(" ", "")) or WORDS.fullmatch(words.strip(" .")))
+    return bool(
+        DOTS.fullmatch(words.replace(" ", ""))
+        or WORDS.fullmatch(WORD_ENDS.sub(" ", words).strip(" ."))
+    )
