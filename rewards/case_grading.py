@@ -63,6 +63,13 @@ def is_batch(reward: Callable[..., Any]) -> bool:
     return "completions" in inspect.signature(reward).parameters
 
 
+def with_solution(columns: Mapping[str, Any], needs: Columns) -> Mapping[str, Any]:
+    """`gold` as the column `solution`, for a reward that cannot do without it."""
+    if "solution" in needs.required and "solution" not in columns and "gold" in columns:
+        return {**columns, "solution": columns["gold"]}
+    return columns
+
+
 def grade_case(
     reference: str,
     completion: str,
@@ -77,6 +84,7 @@ def grade_case(
     """
     reward = find_reward(reference)
     needs = columns_needed(reward)
+    columns = with_solution(columns, needs)
     chosen = {
         name: value
         for name, value in columns.items()

@@ -15,7 +15,8 @@ must be there; other keys, a source for instance, are kept out of it. In `extra`
     prefill          what the prompt already wrote of the answer, such as "<reasoning>\\n"
 
 Every other key of `extra` is a column of the data set (numbers, target, puzzle, ...); `gold` is
-the column `answer`, `gold` and `solution` where `extra` has none of that name.
+the columns `answer` and `gold` where `extra` has none of that name, and the column `solution` of a
+reward that cannot do without.
 """
 
 import json
@@ -25,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-GOLD_COLUMNS = ("answer", "gold", "solution")  # that `gold` stands for
+GOLD_COLUMNS = ("answer", "gold")  # that `gold` stands for
 SHOWN = 20  # mistakes of one file
 
 

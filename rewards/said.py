@@ -23,6 +23,7 @@ SUPPOSED = re.compile(
 )
 LAST_LINE = 2000  # characters at the end, of which the last line is read
 CLOSING_TAG = re.compile(r"</[A-Za-z]{1,20}>")
+EMPHASIS_BEFORE_STOP = re.compile(r"[*_]{1,3}\.\Z")
 MAY_ANSWER = re.compile(r"[\d$\\]")
 
 
@@ -48,6 +49,7 @@ def _after_hashes(text: str) -> str | None:
 def _sentence(line: str) -> str:
     """Without a tag after it, emphasis, and a next sentence that cannot hold an answer ("I hope it
     is correct")."""
-    line = CLOSING_TAG.split(line, maxsplit=1)[0].strip().strip("*_").strip()
+    line = CLOSING_TAG.split(line, maxsplit=1)[0].strip()
     first, stop, rest = line.partition(". ")
-    return first + stop.strip() if stop and not MAY_ANSWER.search(rest) else line
+    said = first + stop.strip() if stop and not MAY_ANSWER.search(rest) else line
+    return EMPHASIS_BEFORE_STOP.sub(".", said).strip("*_").strip()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rewards import REWARDS
-from rewards.case_grading import columns_needed, find_reward
+from rewards.case_grading import columns_needed, find_reward, with_solution
 from rewards.cases import Case, read_cases
 from rewards.verdict_report import as_json, as_text
 from rewards.verdicts import judge
@@ -147,8 +147,9 @@ def _check(cases: Sequence[Case], rewards: Sequence[str]) -> None:
     """Every reward exists and every case has its columns."""
     mistakes: list[str] = []
     for case, name in zip(cases, rewards, strict=True):
-        needed = columns_needed(find_reward(name)).required
-        missing = [column for column in needed if column not in case.columns]
+        needs = columns_needed(find_reward(name))
+        given = with_solution(case.columns, needs)
+        missing = [column for column in needs.required if column not in given]
         if missing:
             mistakes.append(
                 f"line {case.line}: reward {name!r} needs the column "

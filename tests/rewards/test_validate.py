@@ -197,6 +197,21 @@ def test_auto_takes_the_reward_of_the_task(write: Write, tmp_path: Path) -> None
     assert set(validate.BY_TASK.values()) <= set(REWARDS)
 
 
+def test_gold_is_the_solution_where_one_is_needed(write: Write, tmp_path: Path) -> None:
+    """zebra takes an `answer` or a `solution`, and the solution is a grid."""
+    gold = {"gold": "Eric", "task": "zebra"}
+    grid = {"puzzle": "1204041020400321"}
+    cases = write(
+        case("<answer>Eric</answer>", 1.0) | gold,
+        case("<answer>4444444444444444</answer>", 0.25, gold="1234341221434321", **grid)
+        | {"task": "parity:d1_sudoku"},
+    )
+    _, found = run(tmp_path, cases, "--workers", 1)
+    name, cells = (each["score"] for each in found["cases"])
+    assert name == 1.0
+    assert 0 < cells < 1
+
+
 GOOD = case("1", 1.0)
 
 
