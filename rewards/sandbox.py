@@ -9,43 +9,38 @@ and a filter of system calls; where there is neither (macOS, an old kernel in a 
 program could write where the user can, and nothing is run unless `allow_weak` says so.
 """
 
-import atexit
 import base64
-import contextlib
-import json
 import logging
 import os
-import select
-import signal
-import subprocess
-import sys
-import sysconfig
-import threading
-import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from rewards import sandbox_launchers
+from rewards.sandbox_launchers import serve
+from rewards.sandbox_plans import SandboxError, candidates
 from rewards.sandboxing.plan import DEFAULT, Limits, Plan
+
+__all__ = [
+    "DEFAULT",
+    "Isolation",
+    "Limits",
+    "Result",
+    "SandboxError",
+    "close",
+    "isolation",
+    "run",
+    "run_checked",
+]
 
 logger = logging.getLogger(__name__)
 
 Status = Literal[
     "ok", "error", "timeout", "cpu", "memory", "processes", "disk", "output", "unreported"
 ]
-GRACE = 20.0  # seconds that the launcher has beyond the wall time, to clean up
 PROBE = Limits(wall_s=20.0, cpu_s=10.0)
-INSIDE = Path(__file__).with_name("sandboxing")
-START = "import sys; sys.path.insert(0, sys.argv[1]); import launch; launch.main()"
-SYSTEM_FOLDERS = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/etc/alternatives")
-SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/localtime")
-DEVICES = ("/dev/zero", "/dev/random", "/dev/urandom")
-
-
-class SandboxError(RuntimeError):
-    """The sandbox did not work; says nothing about the program."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +102,7 @@ def run(
         if os.path.isabs(path) or ".." in Path(path).parts or not path:
             raise ValueError(f"{path!r} is no path inside the program's folder")
     plan = _checked_plan(allow_weak)
-    return _result(_serve(plan, limits, source=source, stdin=stdin, files=dict(files or {})))
+    return _result(serve(plan, limits, source=source, stdin=stdin, files=dict(files or {})))
 
 
 def run_checked(
@@ -117,7 +112,7 @@ def run_checked(
 
     host: the program. Returns what became of it, and the checker's verdict, {} if it gave none.
     """
-    report = _serve(_checked_plan(allow_weak), limits, source=host, check=dict(check))
+    report = serve(_checked_plan(allow_weak), limits, source=host, check=dict(check))
     return _result(report), report["verdict"]
 
 
@@ -140,17 +135,15 @@ def _checked_plan(allow_weak: bool) -> Plan:
     return plan
 
 
-# ---------------------------------------------------------------------- what the machine allows
-
 _forced: str | None = None  # for tests: "fallback" does without namespaces, "none" without all
 
 
 @cache
 def _plan_of(forced: str | None) -> Plan:
     failures: list[str] = []
-    for plan in _candidates(forced):
+    for plan in candidates(forced):
         try:
-            result = _result(_serve(plan, PROBE, source="print(6 * 7)", stdin="", files={}))
+            result = _result(serve(plan, PROBE, source="print(6 * 7)", stdin="", files={}))
         except SandboxError as error:
             failures.append(str(error))
             continue
@@ -165,169 +158,9 @@ def _plan() -> Plan:
     return _plan_of(_forced)
 
 
-def _candidates(forced: str | None) -> list[Plan]:
-    """From the strongest to the weakest."""
-    linux = sys.platform == "linux"
-    nobody = 65534 if linux and os.geteuid() == 0 else None
-    abi, seccomp = _kernel_features() if linux and forced != "none" else (0, False)
-    best = Plan(
-        namespaces=linux and forced is None,
-        uid=nobody,
-        landlock=abi,
-        seccomp=seccomp,
-        readable=_readable(),
-        python=os.path.realpath(sys.executable),
-        packages=_packages(),
-    )
-    spaces = [best, replace(best, uid=None)] if best.namespaces else []
-    without = replace(best, namespaces=False)
-    weaker = [replace(without, landlock=0), replace(without, landlock=0, seccomp=False)]
-    return [*spaces, without, replace(without, uid=None), *weaker, replace(weaker[1], uid=None)]
-
-
-def _kernel_features() -> tuple[int, bool]:
-    """(Landlock's ABI, whether system calls can be filtered), asked in a process of its own."""
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import kernel, landlock, seccomp; "
-        "kernel.prctl(38, 1); print(landlock.version(), "
-        "int(seccomp.install(own_signals_only=True, files_too=True)))"
-    )
-    command = [os.path.realpath(sys.executable), "-I", "-S", "-c", code, str(INSIDE)]
-    done = subprocess.run(command, capture_output=True, text=True, env={}, check=False)
-    if done.returncode != 0:
-        raise SandboxError(f"{command[0]} does not run: {done.stderr[-500:]}")
-    abi, seccomp = done.stdout.split()
-    return int(abi), seccomp == "1"
-
-
-def _packages() -> tuple[str, ...]:
-    found = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
-    found += [p for p in sys.path if Path(p).name in ("site-packages", "dist-packages")]
-    return tuple(dict.fromkeys(os.path.realpath(p) for p in found if os.path.isdir(p)))
-
-
-def _readable() -> tuple[str, ...]:
-    folders = [path for path in SYSTEM_FOLDERS if os.path.isdir(path) and not os.path.islink(path)]
-    folders += [os.path.realpath(sys.base_prefix), *_packages()]
-    folders.append(str(Path(os.path.realpath(sys.executable)).parent))
-    outer: list[str] = []
-    for path in sorted(dict.fromkeys(folders)):
-        if not any(Path(path).is_relative_to(other) for other in outer):
-            outer.append(path)
-    files = [path for path in SYSTEM_FILES if os.path.isfile(path)]
-    return (*outer, *files)
-
-
-# -------------------------------------------------------------------------------- the launchers
-
-
-class _Launcher:
-    """One process of `sandboxing.launch`; see there."""
-
-    def __init__(self) -> None:
-        python = os.path.realpath(sys.executable)
-        self.process = subprocess.Popen(
-            [python, "-I", "-S", "-c", START, str(INSIDE)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
-            cwd="/",
-            start_new_session=True,
-        )
-
-    def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        try:
-            self.process.stdin.write(json.dumps(request).encode() + b"\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            raise SandboxError("the launcher of sandboxes has ended") from None
-        line = _read_line(self.process.stdout.fileno(), time.monotonic() + seconds)
-        if not line.endswith(b"\n"):
-            raise SandboxError(f"the launcher of sandboxes gave no report in {seconds:g} s")
-        report: dict[str, Any] = json.loads(line)
-        if "broken" in report:
-            raise SandboxError(report["broken"])
-        return report
-
-    def close(self) -> None:
-        """It kills what it has started when its input ends."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.close()
-        try:
-            self.process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            self.process.send_signal(signal.SIGKILL)
-            self.process.wait()
-        self.process.stdout.close()
-
-
-def _read_line(descriptor: int, deadline: float) -> bytes:
-    poller, data = select.poll(), b""
-    poller.register(descriptor, select.POLLIN)
-    while not data.endswith(b"\n"):
-        left = deadline - time.monotonic()
-        if left <= 0 or not poller.poll(1000 * left):
-            break
-        part = os.read(descriptor, 1 << 16)
-        if not part:
-            break
-        data += part
-    return data
-
-
-class _Launchers:
-    """Those that are idle. Each thread that runs a program takes one, or starts one."""
-
-    def __init__(self) -> None:
-        self.owner, self.lock = os.getpid(), threading.Lock()
-        self.idle: list[_Launcher] = []
-
-    def take(self) -> _Launcher:
-        if os.getpid() != self.owner:  # after a fork: the parent's are not ours
-            self.__init__()
-        with self.lock:
-            if self.idle:
-                return self.idle.pop()
-        atexit.unregister(self.close)
-        atexit.register(self.close)
-        return _Launcher()
-
-    def put(self, launcher: _Launcher) -> None:
-        with self.lock:
-            self.idle.append(launcher)
-
-    def close(self) -> None:
-        if os.getpid() != self.owner:
-            return
-        with self.lock:
-            idle, self.idle = self.idle, []
-        for launcher in idle:
-            launcher.close()
-
-
-_launchers = _Launchers()
-
-
 def close() -> None:
     """End the idle launcher processes; a later `run` starts new ones."""
-    _launchers.close()
-
-
-def _serve(plan: Plan, limits: Limits, **request: Any) -> dict[str, Any]:
-    launcher = _launchers.take()
-    try:
-        whole = {**request, "plan": asdict(plan), "limits": asdict(limits)}
-        report = launcher.ask(whole, limits.wall_s + GRACE)
-    except BaseException:
-        launcher.close()
-        raise
-    _launchers.put(launcher)
-    return report
+    sandbox_launchers.close()
 
 
 def _result(report: Mapping[str, Any]) -> Result:

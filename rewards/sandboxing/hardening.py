@@ -11,6 +11,7 @@ import seccomp
 from plan import Limits, Plan
 
 LAST_CAPABILITY = 63
+DEVICES = ("/dev/zero", "/dev/random", "/dev/urandom")
 FILES_OPEN = 128
 STACK_BYTES = 8 * 2**20
 
@@ -73,7 +74,7 @@ def refuse(plan: Plan, folder: str) -> None:
     abi = 0 if plan.namespaces else plan.landlock
     if abi:
         writable = [folder, "/dev/null"]
-        landlock.restrict(abi, readable=plan.readable, writable=writable)
+        landlock.restrict(abi, readable=[*plan.readable, *DEVICES], writable=writable)
     if plan.seccomp:
         own = not plan.namespaces and abi < landlock.SIGNALS_FROM
         seccomp.install(own_signals_only=own, files_too=not plan.namespaces)

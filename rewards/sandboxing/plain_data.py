@@ -48,10 +48,9 @@ def encode(value: Any, extra: Sequence[str] = ()) -> Any:
 
 
 def _encode_extra(value: Any, extra: Sequence[str]) -> Any:
-    kind: type[Any] = type(value)
-    name = kind.__name__.lower()
-    if name not in extra or kind not in _extra_types(name):
-        raise TypeError(f"{kind.__name__} is not a plain value")
+    name = type(value).__name__.lower()
+    if name not in extra or type(value) not in _extra_types(name):
+        raise TypeError(f"{type(value).__name__} is not a plain value")
     if name == "range":
         return {name: [value.start, value.stop, value.step]}
     if name == "fraction":

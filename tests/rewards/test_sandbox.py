@@ -128,10 +128,11 @@ def test_several_programs_at_once_from_threads(mode: str):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_a_launcher_leaks_nothing_from_run_to_run(mode: str):
+    from rewards.sandbox_launchers import launchers
     from rewards.unit_tests import grade_program
 
     def open_files() -> int:
-        (launcher,) = sandbox._launchers.idle
+        (launcher,) = launchers.idle
         return len(os.listdir(f"/proc/{launcher.process.pid}/fd"))
 
     sandbox.close()
