@@ -39,6 +39,7 @@ LEAD_IN = re.compile(
     r"[A-Za-z]+)*?)\s*\}?(?:\s*[:=]\s*|\s+(?:is|are|equals)\b\s*:?\s*)(?P<rest>\S.*)",
     re.DOTALL,
 )
+CODAS = ("altogether", "in total", "total", "in all", "respectively")  # "72 clips, altogether"
 HEDGES = frozenset(
     re.findall(
         r"\w+",
@@ -196,7 +197,11 @@ def _composed(text: str) -> Form | None:
     if is_wordy(text) and re.search(r"\b(?:if|where|for)\b", text):
         return None
     parts, joints = split(text, ",", ";", "and", "or")
+    if len(parts) > 1 and parts[-1].lower() in CODAS:
+        parts = parts[:-1]
     parts = [x for part in parts for x in _both_signs(part)]
+    if len(parts) == 1 and joints:
+        return read(parts[0])
     if len(parts) > 1:
         kinds = set(joints) & {"and", "or"} or {","}
         named = [part for part in parts if part]

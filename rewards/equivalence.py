@@ -4,8 +4,17 @@ The answer is taken apart by its form (`answer_forms`): lists, points, intervals
 the expressions in it are compared by value (`number_equality`), and what that cannot read by
 math-verify, which may run for ever and eat any amount of memory.
 
-Policy. The form is the gold's: as many parts, and of the same kind. Their value counts, not how far
-it is simplified; an integral, a sum or a limit restates the question and is no answer.
+Policy: what a careful teacher accepts without guessing.
+
+- The form is the gold's: as many parts, of the same kind. A list in any order; a point in its own.
+- Values count, not how far they are simplified: \sqrt{2^{16}} is 256, 6:4 is 3:2. But an integral,
+  a sum or a limit restates the question and is no answer.
+- Variables are real, and roots and logarithms of them positive: \sqrt{1/n} is 1/\sqrt{n}, |x| is
+  not x. Letters keep their case.
+- x = 5 is 5, x < 5 is (-\infty, 5), an equation is any multiple of it; y = 5 is not x = 5.
+- A unit may be left out, but not contradict the gold's, powers included. A base must be said.
+- 35% is 35, and 0.35. 2:00 pm is 2. (B) is B; (B) 12 is B, and 12 if that is the gold.
+- A decimal stands for a number that it cannot write out if it has six decimals and all are right.
 """
 
 from collections.abc import Sequence
@@ -127,8 +136,10 @@ def _set(gold: Form, answer: Form) -> bool | None:
     kinds = [isinstance(form, Union | Group) or is_inequality(form) for form in (gold, answer)]
     if not any(kinds):
         return None
-    if (inside := (_member(gold), _member(answer))) != (gold, answer):
-        return same(*inside)
+    inside = _member(gold), _member(answer)
+    if inside != (gold, answer):
+        names = {form.sides[0] for form in (gold, answer) if isinstance(form, Relation)}
+        return len(names) == 1 and same(*inside)
     sets = real_set(gold), real_set(answer)
     if sets[0] is not None and sets[1] is not None:
         return same_set(sets[0], sets[1])

@@ -31,6 +31,7 @@ from rewards.latex_names import (
 Node = tuple[Any, ...]
 TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\d+(?:\.\d*)?|\.\d+|[A-Za-z]|\S", re.ASCII)
 MAX_LENGTH = 500  # characters
+MAX_TOKENS = 250  # and so the depth of a tree
 MAX_DEPTH = 40  # of brackets, powers and signs within each other
 MAX_DIGITS = 400  # of one number
 DEGREE: Node = ("div", ("const", "pi"), ("num", Fraction(180)))
@@ -49,7 +50,10 @@ def parse(latex: str) -> Node:
     """The tree of the whole text; `Unreadable` if any part of it is not understood."""
     if len(latex) > MAX_LENGTH:
         raise Unreadable(f"longer than {MAX_LENGTH} characters")
-    parser = _Parser(TOKEN.findall(latex))
+    tokens = TOKEN.findall(latex)
+    if len(tokens) > MAX_TOKENS:
+        raise Unreadable(f"more than {MAX_TOKENS} symbols")
+    parser = _Parser(tokens)
     tree = parser.sum()
     parser.expect(END)
     return tree
@@ -295,14 +299,23 @@ class _Parser:
             name += "_" + self.subscript()
         while self.skip("'"):
             name += "'"
-        return ("sym", name)
+        return ("sym", name + self.fixed_argument())
+
+    def fixed_argument(self) -> str:
+        """f(0) is a value with a name, not f times 0."""
+        if self.peek() == "(" and self.peek(1)[:1].isdigit() and self.peek(2) == ")":
+            self.at += 3
+            return f"({self.tokens[self.at - 2]})"
+        return ""
 
     def subscript(self) -> str:
         if not self.skip("{"):
             return self.next()
-        inside: list[str] = []
-        while (token := self.next()) != "}":
-            if not token.isalnum():
+        inside, depth = list[str](), 1
+        while depth:
+            token = self.next()
+            depth += {"{": 1, "}": -1}.get(token, 0)
+            if not (token.isalnum() or token in ("{", "}", ",") or token[1:].isalpha()):
                 raise Unreadable(f"{token!r} in a subscript")
-            inside.append(token)
+            inside.append(token.strip("{}"))
         return "".join(inside)

@@ -7,9 +7,9 @@ import re
 from fractions import Fraction
 
 from rewards.answer_forms import Quantity
-from rewards.expression_value import Uncomputable, same_value
+from rewards.expression_value import Uncomputable, number, same_value
 from rewards.latex_expression import Node, UnknownCommand, Unreadable, parse, symbols
-from rewards.math_text import is_finite_decimal, rational, spelling
+from rewards.math_text import is_finite_decimal, spelling
 from rewards.math_verify_reading import equal_by_math_verify
 
 LONG_DECIMAL = re.compile(r"\d*\.\d{6,}")
@@ -48,7 +48,7 @@ def same_number(gold: str, answer: str) -> bool:
 
 def _rounded(gold: str, answer: str, trees: tuple[Node, Node]) -> bool:
     """A decimal for a number that it cannot write out, right in all of its six or more digits."""
-    if all(x is not None and is_finite_decimal(x) for x in map(rational, (gold, answer))):
+    if all(map(_is_written_out, trees)):
         return False
     decimal = BARE_DECIMAL.fullmatch(answer) or BARE_DECIMAL.fullmatch(gold)
     if decimal is not None:
@@ -58,6 +58,12 @@ def _rounded(gold: str, answer: str, trees: tuple[Node, Node]) -> bool:
         return same_value(*trees, 1e-6) and _at_most(apart, bound)
     long = [bool(LONG_DECIMAL.search(text)) for text in (gold, answer)]
     return long[0] != long[1] and same_value(*trees, 1e-6)
+
+
+def _is_written_out(tree: Node) -> bool:
+    """True for a number that a finite decimal gives exactly."""
+    value = None if symbols(tree) else number(tree)
+    return isinstance(value, Fraction) and is_finite_decimal(value)
 
 
 def _at_most(a: Node, b: Node) -> bool:

@@ -1,24 +1,15 @@
 import json
-import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from rewards import WorkerPool, math_correct
+from rewards import Outcome, WorkerPool, math_correct
 from rewards.math_answer import POOL, decide, grade_math
 
 
 def in_box(answer: str) -> str:
     return f"So we get \\boxed{{{answer}}}."
-
-
-def digit_changed(gold: str) -> str | None:
-    """The gold with its last digit replaced by the next one."""
-    digits = list(re.finditer(r"\d", gold))
-    if not digits:
-        return None
-    last = digits[-1]
-    return gold[: last.start()] + str((int(last[0]) + 1) % 10) + gold[last.end() :]
 
 
 @pytest.mark.parametrize(
@@ -99,16 +90,48 @@ def test_equal_pairs_are_compared_once(math_pool: WorkerPool):
 
 
 @pytest.mark.slow
-def test_golds_of_math_500(shared_data: Path, math_pool: WorkerPool):
-    lines = (shared_data / "math500" / "test.jsonl").read_text(encoding="utf-8").splitlines()
-    golds = [json.loads(line)["answer"] for line in lines]
-    assert grade_math(list(map(in_box, golds)), golds, pool=math_pool) == [1.0] * 500
+def test_every_case_is_right_contested_ones_too(shared_cases: Path, math_pool: WorkerPool):
+    """The policy: what a careful teacher accepts without guessing."""
+    lines = (shared_cases / "reward_cases.jsonl").read_text(encoding="utf-8").splitlines()
+    cases = [case for line in lines if (case := json.loads(line))["task"] == "math"]
+    assert sum(bool(case["extra"].get("contested")) for case in cases) == 8
+    before = math_pool.counts.copy()
+    scores = grade_math(
+        [c["completion"] for c in cases], [c["gold"] for c in cases], pool=math_pool
+    )
+    wrong = [c["id"] for c, score in zip(cases, scores, strict=True) if score != c["expected"]]
+    assert wrong == []
+    assert (math_pool.counts - before).keys() <= {"ok"}  # none had to be killed
 
-    some = golds[::5]  # not by the fast path: math-verify itself must read each gold
-    outcomes = math_pool.run([(gold, gold) for gold in some])
-    assert [gold for gold, o in zip(some, outcomes, strict=True) if o.value is not True] == []
 
-    near = [(gold, wrong) for gold in some if (wrong := digit_changed(gold))]
-    scores = grade_math([in_box(w) for _, w in near], [g for g, _ in near], pool=math_pool)
-    assert len(near) > 90
-    assert [pair for pair, score in zip(near, scores, strict=True) if score] == []
+def test_how_the_answer_is_read_can_be_chosen():
+    text = r"\boxed{5}" + "\n#### 7"
+    assert grade_math([text], ["5"]) == [1.0]
+    assert grade_math([text], ["7"], style="hash") == [1.0]
+    assert grade_math([r"\boxed{5"], ["5"], mode="strict") == [0.0]
+    assert grade_math([r"<answer>\boxed{5</answer>"], ["5"], mode="lenient") == [1.0]
+    with pytest.raises(ValueError, match="style"):
+        grade_math([text], ["5"], style="boxes")
+    with pytest.raises(ValueError, match="mode"):
+        grade_math([text], ["5"], mode="loose")  # pyright: ignore[reportArgumentType]
+
+
+def test_without_a_gold_there_is_no_score():
+    assert grade_math([r"\boxed{5}", r"\boxed{5}"], ["", " "]) == [None, None]
+
+
+def test_settled_pairs_are_remembered(math_pool: WorkerPool):
+    pair = ([r"\boxed{z+17}"], ["17+z"])
+    before = math_pool.counts.total()
+    assert grade_math(*pair, pool=math_pool) == grade_math(*pair, pool=math_pool) == [1.0]
+    assert math_pool.counts.total() == before + 1
+
+
+def test_what_was_killed_is_wrong_and_not_remembered():
+    class Late:
+        def run(self, calls: Sequence[object]) -> list[Outcome]:
+            return [Outcome("timeout") for _ in calls]
+
+    pair = ([r"\boxed{z+18}"], ["18+z"])
+    assert grade_math(*pair, pool=Late()) == [0.0]
+    assert grade_math(*pair) == [1.0]
