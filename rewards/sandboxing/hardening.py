@@ -77,4 +77,5 @@ def refuse(plan: Plan, folder: str) -> None:
         landlock.restrict(abi, readable=[*plan.readable, *DEVICES], writable=writable)
     if plan.seccomp:
         own = not plan.namespaces and abi < landlock.SIGNALS_FROM
-        seccomp.install(own_signals_only=own, files_too=not plan.namespaces)
+        owns_files = not plan.namespaces and plan.uid is None
+        seccomp.install(own_signals_only=own, files_too=owns_files)

@@ -86,6 +86,7 @@ def test_nothing_of_one_run_is_left_for_the_next(mode: str):
     assert run("import json; print(json.dumps([1]))", limits=LIMITS).stdout == "[1]\n"
 
 
+@pytest.mark.slow
 def test_each_limit_is_told_apart(mode: str):
     def status(source: str, **limits: float) -> str:
         return run(source, limits=Limits(**{"wall_s": 30, "cpu_s": 20} | limits)).status

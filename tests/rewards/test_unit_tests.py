@@ -79,7 +79,7 @@ def test_every_humaneval_solution_passes_and_a_near_miss_does_not(humaneval: lis
     assert len(humaneval) == 164
     right = in_threads(lambda p: humaneval_score(p, p["canonical_solution"]), humaneval)
     assert [p["task_id"] for p, score in zip(humaneval, right, strict=True) if score != 1.0] == []
-    some = humaneval[::4]
+    some = humaneval[::8]
     wrong = in_threads(lambda p: humaneval_score(p, near_miss(p)), some)
     assert [p["task_id"] for p, score in zip(some, wrong, strict=True) if score != 0.0] == []
 
@@ -116,8 +116,8 @@ def test_every_mbpp_problem_pays_its_expected_values_and_no_others(mbpp: list[di
         given = {"starter_code": problem["prompt"]}
         return tuple(unit_tests(text, **columns, **given, **settings) for text in (right, wrong))
 
-    found = in_threads(scores, mbpp[::5])
-    assert sum(score is not None for score in found) >= 70
+    found = in_threads(scores, mbpp[::10])
+    assert sum(score is not None for score in found) >= 35
     assert {score for score in found if score is not None} == {(1.0, 0.0)}
 
 
