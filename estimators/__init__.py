@@ -14,7 +14,7 @@ from .random_mask import RandomMask
 from .row_random import RowRandom, stable_seed
 from .rows import Estimate, MaskPlan, RowAligned, Scores, Sequences, Terms
 from .sandwich import Sandwich
-from .scoring import Denoiser, Reduce, score
+from .scoring import BlockwiseDenoiser, Denoiser, Reduce, in_context, score
 from .semi_ar_elbo import SemiArElbo
 from .trajectory import Trajectory
 from .trajectory_subset import TrajectorySubset
@@ -41,6 +41,7 @@ __all__ = [
     "AfterEos",
     "AnyOrder",
     "AnyOrderDenoiser",
+    "BlockwiseDenoiser",
     "Coupled",
     "Decoding",
     "Denoiser",
@@ -64,6 +65,7 @@ __all__ = [
     "Terms",
     "Trajectory",
     "TrajectorySubset",
+    "in_context",
     "score",
     "stable_seed",
 ]

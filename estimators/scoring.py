@@ -46,6 +46,40 @@ class Denoiser(Protocol):
         ...
 
 
+@runtime_checkable
+class BlockwiseDenoiser(Denoiser, Protocol):
+    """A model whose answers may depend on more than the masked copy that it is shown.
+
+    A block model writes a block given finished blocks before it, so it scores a block given the
+    finished text before it, whatever the masked copy hides there.
+    """
+
+    @property
+    def block_size(self) -> int | None:
+        """Tokens of a block; None where every token sees every token."""
+        ...
+
+    def blocks(
+        self, prompt_mask: Bool[Tensor, "B Q"], length: int
+    ) -> tuple[Int[Tensor, " B"], Bool[Tensor, "B {length}"]]:
+        """(tokens of each prompt in the completion's first block, tokens to be written first)."""
+        ...
+
+    def in_context(self, start: int, text: Int[Tensor, "N S"] | None = None) -> Denoiser:
+        """The denoiser for rows whose completions begin at column `start`.
+
+        text: the finished rows, when masked copies of them are scored; None while they are written.
+        """
+        ...
+
+
+def in_context(denoiser: Denoiser, start: int, text: Int[Tensor, "N S"] | None = None) -> Denoiser:
+    """`denoiser.in_context(...)` if it has one."""
+    if isinstance(denoiser, BlockwiseDenoiser):
+        return denoiser.in_context(start, text)
+    return denoiser
+
+
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """What to keep of logits: log-probs of the asked tokens and, with `choice`, its summands."""
@@ -96,7 +130,7 @@ def score(
         token=seqs.completion_ids[row_R[view_K], place_K],
         written=written_BML[at],
     )
-    logp_K, *choice_K = denoiser(
+    logp_K, *choice_K = in_context(denoiser, Q, ids_BS[row_R])(
         ids_BS[row_R].masked_fill(hidden_RS, denoiser.mask_id),
         attention_BS[row_R],
         view_K * S + Q + place_K,

@@ -59,6 +59,11 @@ class AttentionMasks:
             return {"attention_mask": self._everyone(real, dtype)}
         return {"attention_mask": self._blocks(real, dtype)}
 
+    def of_pairs(self, seen: Bool[Tensor, "N Q S"], dtype: torch.dtype) -> dict[str, Any]:
+        """For a causal class: query q sees key s where `seen` says so; no query may see nothing."""
+        mask = self._added(seen, dtype) if self.implementation == "eager" else seen
+        return {"attention_mask": mask[:, None]}
+
     def _everyone(self, real_NS: Tensor, dtype: torch.dtype) -> Tensor:
         """[N, 1, S, S], query, then key: a view of one row of numbers, so nothing to keep."""
         N, S = real_NS.shape

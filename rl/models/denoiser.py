@@ -12,19 +12,24 @@ run.
 Shapes: N rows, S tokens, K requested positions, P distinct ones, V vocabulary.
 """
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Bool, Int
+from peft import PeftModel
 from torch import Tensor, nn
 
-from estimators import Reduce
+from estimators import Denoiser, Reduce
 
 from .attention import AttentionMasks, token_positions
+from .block_layout import BlockLayout, has_predecessor
 from .head import HeadRequest
+from .in_blocks import InBlocks, nothing
+from .inputs import Inputs
 
 if TYPE_CHECKING:
     from .loading import LoadedModel
@@ -42,7 +47,8 @@ class ModelDenoiser:
 
     model: anything that accepts `request=` (see head.py), bare or wrapped by DDP/DeepSpeed/PEFT.
     forbidden: ids that may never be written: mask, padding, rows beyond the tokenizer.
-    causal_class, attn_implementation, block_size: see attention.py.
+    causal_class, attn_implementation: see attention.py.
+    layout: of a model that writes in blocks.
     shift: see above.
     rows_per_forward: split larger calls; bounds activation memory.
     equalize: maps a local number of forwards to the number all ranks must run. Strategies that
@@ -55,7 +61,7 @@ class ModelDenoiser:
     vocab_size: int
     causal_class: bool = False
     attn_implementation: str = "sdpa"
-    block_size: int | None = None
+    layout: BlockLayout | None = None
     shift: int = 0
     rows_per_forward: int | None = None
     equalize: Callable[[int], int] = _as_is
@@ -63,7 +69,8 @@ class ModelDenoiser:
     masks: AttentionMasks = field(init=False)
 
     def __post_init__(self) -> None:
-        self.masks = AttentionMasks(self.causal_class, self.attn_implementation, self.block_size)
+        size = self.layout.size if self.layout else None
+        self.masks = AttentionMasks(self.causal_class, self.attn_implementation, size)
 
     def __call__(
         self,
@@ -73,23 +80,56 @@ class ModelDenoiser:
         reduce: Reduce,
     ) -> tuple[Tensor, ...]:
         S = ids.shape[1]
-        index = self._source(attention, index)
+        if self.shift:
+            index = index - has_predecessor(attention).flatten()[index].long()
         distinct_US, member_N = torch.unique(
             ids.masked_fill(~attention, -1), dim=0, return_inverse=True
         )
-        index = member_N[index // S] * S + index % S
-        limit = self.rows_per_forward or max(1, len(distinct_US))
+        real_US = distinct_US >= 0
+        inputs = Inputs(
+            ids=distinct_US.clamp(min=0),
+            positions=token_positions(real_US),
+            attention=lambda rows: self.masks(real_US[rows], self.dtype),
+            index=member_N[index // S] * S + index % S,
+        )
+        return self.run(inputs, reduce)
+
+    def run(self, inputs: Inputs, reduce: Reduce) -> tuple[Tensor, ...]:
+        """What `reduce` keeps at the positions `inputs.index`, in their order."""
+        R, W = inputs.ids.shape
+        limit = self.rows_per_forward or max(1, R)
         parts: list[tuple[Tensor, ...]] = []
         order: list[Tensor] = []
-        for lo in range(0, self.equalize(-(-len(distinct_US) // limit)) * limit, limit):
-            rows_US = distinct_US[lo : lo + limit]
-            if len(rows_US) == 0:  # other ranks still have rows: run one and ask it for nothing
-                rows_US = ids.new_full((1, S), self.mask_id)
-            entries = ((index >= lo * S) & (index < (lo + limit) * S)).nonzero()[:, 0]
-            parts.append(self._forward(rows_US, index[entries] - lo * S, entries, reduce))
+        for lo in range(0, self.equalize(-(-R // limit)) * limit, limit):
+            index = inputs.index
+            entries = ((index >= lo * W) & (index < (lo + limit) * W)).nonzero()[:, 0]
+            part = inputs.part(slice(lo, lo + limit)) if lo < R else self._idle(W, index.device)
+            parts.append(self._forward(part, index[entries] - lo * W, entries, reduce))
             order.append(entries)
         back = torch.cat(order).argsort()
         return tuple(torch.cat(kept)[back] for kept in zip(*parts, strict=True))
+
+    @property
+    def block_size(self) -> int | None:
+        return None if self.layout is None else self.layout.size
+
+    def blocks(
+        self, prompt_mask: Bool[Tensor, "B Q"], length: int
+    ) -> tuple[Int[Tensor, " B"], Bool[Tensor, "B {length}"]]:
+        """See `estimators.BlockwiseDenoiser`."""
+        assert self.layout is not None
+        return self.layout.of_completions(prompt_mask, length)
+
+    def in_context(self, start: int, text: Int[Tensor, "N S"] | None = None) -> Denoiser:
+        """See `estimators.BlockwiseDenoiser`."""
+        if self.layout is None:
+            return self
+        return InBlocks(self, replace(self.layout, start=start), text)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the activations; weights of 4 bits are kept as integers."""
+        return next(p.dtype for p in self.model.parameters() if p.is_floating_point())
 
     @classmethod
     def of(
@@ -108,7 +148,7 @@ class ModelDenoiser:
             vocab_size=loaded.vocab_size,
             causal_class=loaded.spec.causal,
             attn_implementation=loaded.attn_implementation,
-            block_size=loaded.block_size,
+            layout=loaded.layout,
             shift=loaded.spec.shift,
             rows_per_forward=rows_per_forward,
             equalize=equalize or _as_is,
@@ -125,32 +165,46 @@ class ModelDenoiser:
         finally:
             self.model.train(was_training)
 
-    def _source(
-        self, attention: Bool[Tensor, "N S"], index: Int[Tensor, " K"]
-    ) -> Int[Tensor, " K"]:
-        """Where the hidden state that predicts each requested token stands."""
-        if self.shift == 0:
-            return index
-        has_predecessor_NS = attention & attention.roll(1, dims=1)
-        has_predecessor_NS[:, 0] = False
-        return index - has_predecessor_NS.flatten()[index].long()
+    @property
+    def cache_argument(self) -> str:
+        """What the native model calls the keys and values that it continues."""
+        native = self.model
+        while hasattr(native, "module"):
+            native = native.module
+        native = native.get_base_model() if isinstance(native, PeftModel) else native
+        names = inspect.signature(native.base_model.forward).parameters
+        return "cache" if "cache" in names else "past_key_values"
+
+    def idle(self) -> None:
+        """Other ranks have something to run: take part in it."""
+        self.run(self._idle(1, next(self.model.parameters()).device), nothing)
+
+    def _idle(self, width: int, device: torch.device) -> Inputs:
+        """Other ranks still have rows: one to run and ask for nothing."""
+        ids = torch.full((1, width), self.mask_id, device=device)
+        real = torch.ones_like(ids, dtype=torch.bool)
+        return Inputs(
+            ids=ids,
+            positions=token_positions(real),
+            attention=lambda _: self.masks(real, self.dtype),
+            index=ids.new_zeros(0),
+        )
 
     def _forward(
-        self, ids: Tensor, index: Tensor, names: Tensor, reduce: Reduce
+        self, inputs: Inputs, index: Tensor, names: Tensor, reduce: Reduce
     ) -> tuple[Tensor, ...]:
-        """Run rows without duplicates; -1 marks padding. `names` are the caller's entry numbers."""
-        attention = ids.ne(-1)
-        self.forwards += len(ids)
-        whole = ids.shape[1] if getattr(reduce, "whole_views", False) else None
+        """Run all rows of `inputs`. `names` are the caller's entry numbers."""
+        self.forwards += len(inputs.ids)
+        whole = inputs.ids.shape[1] if getattr(reduce, "whole_views", False) else None
         positions, chunks, order = self._chunks(index, names, whole)
-        forbidden = torch.tensor(self.forbidden, dtype=torch.long, device=ids.device)
+        forbidden = torch.tensor(self.forbidden, dtype=torch.long, device=index.device)
         kept = self.model(
-            input_ids=ids.clamp(min=0),
-            position_ids=token_positions(attention),
+            input_ids=inputs.ids,
+            position_ids=inputs.positions,
             request=HeadRequest(
                 positions=positions, chunks=chunks, forbidden=forbidden, reduce=reduce
             ),
-            **self.masks(attention, _dtype(self.model)),
+            **inputs.attention(slice(None)),
         )
         back = order.argsort()
         return tuple(x[back] for x in kept)
@@ -180,11 +234,6 @@ class ModelDenoiser:
             order.append(inside)
             lo = hi
         return positions, chunks, torch.cat(order)
-
-
-def _dtype(model: nn.Module) -> torch.dtype:
-    """Of the activations; weights of 4 bits are kept as integers."""
-    return next(p.dtype for p in model.parameters() if p.is_floating_point())
 
 
 def _whole_ends(row: Int[Tensor, " P"], size: int) -> list[int]:

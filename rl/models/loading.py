@@ -15,6 +15,7 @@ from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 
 from . import MODELS
 from .attention import AttentionMasks
+from .block_layout import BlockLayout
 from .checkpoint import HUB_FIELDS, identity, native_config, read_checkpoint, read_fields
 from .fresh import new_fields, new_model
 from .lora import adapter_base, check_targets, is_adapter, load_adapter
@@ -44,6 +45,19 @@ class LoadedModel:
     forbidden_ids: tuple[int, ...]
     attn_implementation: str = "sdpa"
     block_size: int | None = None
+
+    @property
+    def layout(self) -> BlockLayout | None:
+        """How the text falls into blocks; None where every token sees every token."""
+        if self.block_size is None:
+            return None
+        return BlockLayout(
+            size=self.block_size,
+            origin=self.spec.block_origin,
+            context=self.spec.block_context,
+            shift=self.spec.shift,
+            seed_first=self.spec.seed_first,
+        )
 
     @property
     def vocab_size(self) -> int:

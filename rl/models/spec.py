@@ -27,8 +27,9 @@ class ModelSpec:
     native: class name in transformers.
     causal: the native class is causal unless it is given a 4-D mask.
     shift: 0: the hidden state of position p predicts token p; 1: that of p - 1 does.
-    block_size: None: every token sees every token. A number: blocks of this published size, counted
-        from the first token; a token sees its block and earlier ones. A config's own comes first.
+    block_size: None: every token sees every token. A number: blocks of this published size; a token
+        sees its block and earlier ones. A config's own comes first.
+    block_origin, block_context, seed_first: see block_layout.py.
     config_from: the checkpoint's config.json -> native config; a KeyError names a missing field.
     head: (model, hidden) -> logits; the *whole* output head, not only its last matrix.
     hub_type, hub_class: `model_type` and `architectures` in config.json where the checkpoint does
@@ -60,6 +61,9 @@ class ModelSpec:
     tiny_tokenizer: Callable[[], PreTrainedTokenizerFast]
     shift: Literal[0, 1] = 0
     block_size: int | None = None
+    block_origin: Literal["absolute", "response"] = "absolute"
+    block_context: Literal["block", "causal"] = "block"
+    seed_first: bool = False
     hub_type: str | None = None
     hub_class: str | None = None
     config_class: str | None = None

@@ -157,4 +157,5 @@ class Tree(RolloutScheme):
     def level(self, rollout: Rollout, share: Share) -> Int[Tensor, "B L"]:
         assert share.sampler is not None
         ends = torch.tensor(self.ends(share.sampler.steps), device=rollout.step_map.device)
-        return torch.searchsorted(ends, rollout.step_map.contiguous(), right=True)
+        part_BL = torch.searchsorted(ends, rollout.step_map.contiguous(), right=True)
+        return part_BL.clamp(max=len(self.branching) - 1)  # some models write a few steps more

@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from estimators import Decoding, Denoiser, RowRandom
+from estimators import BlockwiseDenoiser, Decoding, Denoiser, RowRandom, in_context
 
 from .draw import Draw
 from .rollout import Rollout
@@ -150,19 +150,23 @@ class Sampler(ABC):
         self.validate(length)
         width = self.block_length or length
         B, device = len(prompt_ids), prompt_ids.device
+        shared_B, opens_BL = self._blocks_of(denoiser, prompt_mask, length)
+        # a first block that has fewer tokens may take one more block, and its steps
+        T = self.steps + (self.steps * width // length if bool(shared_B.any()) else 0)
         random = RowRandom(seeds)
-        noise_BT2W = random.per_row(self.steps, 2, width).to(device)  # of tokens, of ranks
+        noise_BT2W = random.per_row(T, 2, width).to(device)  # of tokens, of ranks
         beyond_BPL = random.per_row(len(record), length).to(device)  # of tokens outside the block
         record_P = torch.tensor(list(record), dtype=torch.long, device=device)
         if start is None:
             start = Rollout.given(prompt_ids.new_full((B, length), -1))
         canvas = replace(
             start,
-            block_map=(torch.arange(length, device=device) // width).expand(B, length),
+            block_map=(shared_B[:, None] + torch.arange(length, device=device)) // width,
             predictions=prompt_ids.new_full((B, len(record), length), -1),
             prediction_logp=torch.zeros_like(beyond_BPL),
         )
-        limit = self.steps if stop_after is None else stop_after
+        limit = T if stop_after is None or stop_after >= self.steps else stop_after
+        inside = in_context(denoiser, prompt_ids.shape[1])
         with denoiser.evaluating():
             while True:
                 rows = (canvas.unwritten.any(-1) & (canvas.steps < limit)).nonzero()[:, 0]
@@ -172,10 +176,11 @@ class Sampler(ABC):
                 noise_R2L = noise_BT2W[rows, here.steps].repeat(1, 1, length // width)
                 recorded_RP = here.steps[:, None] == record_P
                 here = self._step(
-                    denoiser,
+                    inside,
                     prompt_ids[rows],
                     prompt_mask[rows],
                     here,
+                    opens_BL[rows],
                     noise_R2L,
                     beyond_BPL[rows],
                     recorded_RP,
@@ -190,16 +195,17 @@ class Sampler(ABC):
 
     def _step(
         self,
-        denoiser: RolloutDenoiser,
+        denoiser: Denoiser,
         prompt_ids: Int[Tensor, "R Q"],
         prompt_mask: Bool[Tensor, "R Q"],
         here: Rollout,
+        opens: Bool[Tensor, "R L"],
         noise: Float[Tensor, "R 2 L"],
         beyond: Float[Tensor, "R P L"],
         recorded: Bool[Tensor, "R P"],
     ) -> Rollout:
         """One step of each row."""
-        proposal = self._blank(here, noise[:, 1])
+        proposal = self._blank(here, opens, noise[:, 1])
         asked = self.choose(proposal) >= 0 if self.blind else proposal.eligible
         asked = asked | (here.unwritten & recorded.any(-1, keepdim=True))
         outside = (beyond * recorded[..., None]).sum(1)
@@ -234,13 +240,41 @@ class Sampler(ABC):
             ),
         )
 
-    def _blank(self, here: Rollout, noise: Float[Tensor, "R L"]) -> Proposal:
+    def _blocks_of(
+        self, denoiser: RolloutDenoiser, prompt_mask: Bool[Tensor, "B Q"], length: int
+    ) -> tuple[Int[Tensor, " B"], Bool[Tensor, "B {length}"]]:
+        """(tokens of each prompt that lie in the first block, tokens to be written before the rest
+        of their block)."""
+        B, device = len(prompt_mask), prompt_mask.device
+        none_BL = torch.zeros(B, length, dtype=torch.bool, device=device)
+        if not isinstance(denoiser, BlockwiseDenoiser) or denoiser.block_size is None:
+            return torch.zeros(B, dtype=torch.long, device=device), none_BL
+        width = self.block_length or length
+        if denoiser.block_size % width:
+            raise ValueError(
+                f"sampler.block_length is {self.block_length}, but the model writes in blocks of "
+                f"{denoiser.block_size} tokens; use {denoiser.block_size} or a divisor of it"
+            )
+        shared_B, opens_BL = denoiser.blocks(prompt_mask, length)
+        if bool(opens_BL.any()) and width > 1 and self.steps * width < 2 * length:
+            raise ValueError(
+                f"sampler.steps is {self.steps}: {self.steps * width // length} a block, but the "
+                "model predicts the first token of a block before the others; use at least "
+                f"{2 * length // width} steps"
+            )
+        return shared_B % width, opens_BL
+
+    def _blank(
+        self, here: Rollout, opens: Bool[Tensor, "R L"], noise: Float[Tensor, "R L"]
+    ) -> Proposal:
         """What a blind rule may look at."""
         L = here.block_map.shape[1]
         steps_per_block = self.steps * (self.block_length or L) // L
         first_R1 = here.unwritten.int().argmax(-1, keepdim=True)
         in_block = here.block_map == here.block_map.gather(1, first_R1)
         eligible = here.unwritten & in_block
+        alone = eligible & opens
+        eligible = torch.where(alone.any(-1, keepdim=True), alone, eligible)
         step_in_block = here.step_map.where(in_block & (here.step_map >= 0), here.steps[:, None])
         taken = here.steps - step_in_block.amin(-1)
         blank = torch.zeros_like(noise)
