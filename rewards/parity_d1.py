@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from rewards.parity_python import OutOfBounds, python_value
 
-SOFT = re.compile(r"<reasoning>.*?</reasoning>\s*<answer>.*?</answer>")
+BETWEEN = re.compile(r"</reasoning>\s*<answer>")
 STRICT = re.compile(r"<reasoning>\n.*?\n</reasoning>\n<answer>\n.*?\n</answer>\n$")
 ARITHMETIC = re.compile(r"[\d+\-*/().\s]+")
 
@@ -38,7 +38,13 @@ def d1_soft_format(completion: str) -> float:
     Faults: blocks of more than one line earn nothing, so it is never earned together with
     d1_strict_format, and hardly ever at all; empty blocks, and several of them, earn it.
     """
-    return 0.5 * (SOFT.match(completion) is not None)
+    line = completion.partition("\n")[0]
+    if not line.startswith("<reasoning>"):
+        return 0.0
+    joints = [joint for joint in BETWEEN.finditer(completion) if joint.start() < len(line)]
+    # only the last of the line can reach the next one, and the first leaves most of this one
+    ends = {joints[0].end(), joints[-1].end()} if joints else ()
+    return 0.5 * any("</answer>" in completion[end:].partition("\n")[0] for end in ends)
 
 
 def d1_strict_format(completion: str) -> float:
@@ -85,10 +91,10 @@ def d1_countdown(completion: str, numbers: Sequence[int], target: int) -> float:
     on 9**9**9, its arithmetic is done here by a walk over the syntax tree, and what leaves
     reasonable bounds counts as wrong (0.1).
     """
-    blocks = re.findall(r"<answer>(.*?)</answer>", completion, re.DOTALL)
-    if not blocks:
+    block = _last_block(completion)
+    if block is None:
         return 0.0
-    text = blocks[-1].strip()
+    text = block.strip()
     try:
         used = sorted(int(number) for number in re.findall(r"\d+", text))
         if used != sorted(map(int, numbers)) or not ARITHMETIC.fullmatch(text):
@@ -105,8 +111,7 @@ def d1_sudoku(completion: str, puzzle: str, solution: str) -> float:
     cut to 16, digits in words among them; other valid solutions are wrong; 4444444444444444 earns a
     quarter, and a greedy filler 85 %, on d1's own test file.
     """
-    blocks = re.findall(r"<answer>(.*?)</answer>", completion, re.DOTALL)
-    digits = "".join(letter for letter in blocks[-1] if letter.isdigit()) if blocks else ""
+    digits = "".join(letter for letter in _last_block(completion) or "" if letter.isdigit())
     empty = [cell for cell in range(16) if puzzle[cell] == "0"]
     if not digits or not empty:
         return 0.0
@@ -116,3 +121,14 @@ def d1_sudoku(completion: str, puzzle: str, solution: str) -> float:
 
 def _after_tag(text: str) -> str:
     return text.rpartition("<answer>")[2].partition("</answer>")[0].strip()
+
+
+def _last_block(text: str) -> str | None:
+    """The last match of <answer>(.*?)</answer>, found in linear time."""
+    found, at = None, 0
+    while True:
+        start = text.find("<answer>", at)
+        end = text.find("</answer>", start + len("<answer>")) if start >= 0 else -1
+        if end < 0:
+            return found
+        found, at = text[start + len("<answer>") : end], end + len("</answer>")

@@ -2,8 +2,11 @@
 
 import gzip
 import json
+import re
+import time
 from collections import Counter, defaultdict
 from pathlib import Path
+from random import Random
 from statistics import mean
 
 import pytest
@@ -184,3 +187,31 @@ def test_ours_differ_where_theirs_is_wrong():
     assert REWARDS["countdown"]("<answer>2**3+4</answer>", [2, 3, 4], 12) == 0.0
     assert REWARDS["soft_format"](MULTI) == 1.0
     assert REWARDS["boxed_format"](r"<answer>\boxed{7}</answer>") == 1.0
+
+
+def test_linear_searches_find_what_the_published_patterns_find():
+    """On texts of nothing but tags, where the patterns are as ambiguous as can be."""
+    soft = re.compile(r"<reasoning>.*?</reasoning>\s*<answer>.*?</answer>")
+    rng, hits = Random(1), 0
+    bits = ["<reasoning>", "</reasoning>", "<answer>", "</answer>", "\n", " ", "2"]
+    for _ in range(20_000):
+        text = rng.choice(["", "<reasoning>"]) + "".join(rng.choices(bits, k=rng.randint(0, 9)))
+        expected = 0.5 * (soft.match(text) is not None)
+        hits += expected > 0
+        assert d1("soft_format", text) == expected, text
+        blocks = re.findall(r"<answer>(.*?)</answer>", text, re.DOTALL)
+        right = float(blocks[-1].strip() == "2") if blocks else 0.0
+        assert (d1("countdown", text, numbers=[2], target=2) == 1.0) == bool(right), text
+    assert hits > 100
+
+
+def test_they_are_linear():
+    started = time.process_time()
+    for text in (
+        "<answer>" * 50_000,
+        "<reasoning>" + "</reasoning><answer>" * 50_000 + "\n</answer>",
+    ):
+        d1("countdown", text, numbers=[3], target=3)
+        d1("sudoku", text, puzzle=PUZZLE, solution=SOLUTION)
+        assert d1("soft_format", text) == 0.0
+    assert time.process_time() - started < 5
