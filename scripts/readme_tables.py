@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT))
 from estimators import ESTIMATORS, Estimator  # noqa: E402
 from rewards.case_grading import columns_needed  # noqa: E402
 from rl.methods import METHODS, Method  # noqa: E402
+from rl.models import MODELS, ModelSpec  # noqa: E402
 from rl.objectives import OBJECTIVES  # noqa: E402
 from rl.pairs import exact_estimators  # noqa: E402
 from rl.recipe_yaml import inline  # noqa: E402
@@ -76,6 +77,28 @@ def rollouts() -> str:
         ("Rollout scheme", "What it changes", "Paper"),
         ((code(name), r.changes, linked(r.paper)) for name, r in ROLLOUTS.items()),
     )
+
+
+def models() -> str:
+    return table(
+        ("Model", "Checkpoints", "Native class", "Predicted by", "A token sees"),
+        (
+            (
+                code(name),
+                spec.checkpoints,
+                code(spec.native.removesuffix("ForCausalLM").removesuffix("ForMaskedLM")),
+                "the state before it" if spec.shift else "its own state",
+                sight(spec),
+            )
+            for name, spec in MODELS.items()
+        ),
+    )
+
+
+def sight(spec: ModelSpec) -> str:
+    if spec.block_size is None:
+        return "everything"
+    return f"its block of {spec.block_size} and earlier ones"
 
 
 def methods() -> str:
@@ -162,6 +185,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "samplers": samplers,
     "objectives": objectives,
     "rollouts": rollouts,
+    "models": models,
     "methods": methods,
     "notes": notes,
     "rewards": rewards,

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from peft import LoraConfig, PeftConfig, PeftModel
@@ -105,11 +106,24 @@ def apply_lora(
     return adapted
 
 
+class SavedApart(PeftModel):
+    """Saves the adapter alone, also where the Trainer saves.
+
+    PEFT would read the base's config.json with the native class to compare vocabularies. In a
+    family's own words that fails, or finds another number and adds the embeddings to the adapter.
+    """
+
+    def save_pretrained(
+        self, *args: Any, save_embedding_layers: Any = False, **kwargs: Any
+    ) -> None:
+        super().save_pretrained(*args, **({"save_embedding_layers": False} | kwargs))
+
+
 def _wrap(model: PreTrainedModel, config: PeftConfig, *, zero3: bool, seed: int) -> PeftModel:
     with private_rng(seed), warnings.catch_warnings():
         # PEFT 0.21 asks transformers 5 by the old name; nothing a user could change.
         warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated")
-        return PeftModel(model, config, autocast_adapter_dtype=not zero3)
+        return SavedApart(model, config, autocast_adapter_dtype=not zero3)
 
 
 def is_adapter(path: str) -> bool:

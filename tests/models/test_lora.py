@@ -14,6 +14,7 @@ from rl.models import MODELS
 from rl.models.loading import LoadedModel, load, save_native
 from rl.models.lora import LoraSpec, apply_lora
 from rl.models.source import ModelSource
+from rl.models.tiny_checkpoint import make_tiny_checkpoint
 
 
 def base(folder: Path, name: str = "llada", **more: object) -> LoadedModel:
@@ -170,6 +171,18 @@ def trained(llada: Path, tmp_path: Path) -> tuple[Path, Tensor]:
     save_native(model, loaded.tokenizer, tmp_path / "adapter")
     assert not torch.allclose(logits(model), logits(base(llada).model), atol=1e-3)
     return tmp_path / "adapter", logits(model)
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_a_checkpoint_of_the_trainer_is_the_adapter_alone(name: str, tmp_path: Path):
+    """Whatever the words of its base's config.json, or the number of its embedding rows."""
+    loaded = base(make_tiny_checkpoint(name, tmp_path / "base"), name)
+    model = adapted(loaded)
+    model.save_pretrained(str(tmp_path / "adapter"))
+    stored = load_file(tmp_path / "adapter" / "adapter_model.safetensors")
+    assert len(stored) == 2 * len(hit(model))
+    assert all("lora_" in key for key in stored)
+    load(ModelSource(name=name, path=str(tmp_path / "adapter")), training=True)
 
 
 @pytest.mark.parametrize("training", [True, False])
