@@ -22,10 +22,10 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 NOTHING = 0  # the fingerprint of no answer
 
 
-def answer_reader(functions: Sequence[Any]) -> Callable[[str], Extraction] | None:
-    """How the first reward that reads an answer reads it; None if none does."""
+def answer_reader(functions: Sequence[Any]) -> tuple[int, Callable[[str], Extraction] | None]:
+    """The place of the first reward that reads an answer, and how; (0, None) if none does."""
     readers = (extraction_of(getattr(each, "grader", each)) for each in functions)
-    return next((reader for reader in readers if reader is not None), None)
+    return next(((i, reader) for i, reader in enumerate(readers) if reader), (0, None))
 
 
 def shares(answers: Sequence[Extraction]) -> dict[str, Float[Tensor, " B"]]:
@@ -38,8 +38,11 @@ def shares(answers: Sequence[Extraction]) -> dict[str, Float[Tensor, " B"]]:
     return found
 
 
-def fingerprint(text: str | None) -> int:
-    return NOTHING if text is None else stable_seed("answer", text)
+def fingerprint(answer: Extraction, completion: str) -> int:
+    """Equal for equal answers. A text that declares none is one itself: a bare grid, say."""
+    whole = completion if answer.status == "no_answer" else None
+    text = whole if answer.text is None else answer.text
+    return stable_seed("answer", text.strip()) if text and text.strip() else NOTHING
 
 
 def sameness(prompts: Int[Tensor, " N"], answers: Int[Tensor, " N"]) -> float | None:

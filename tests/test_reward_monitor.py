@@ -131,8 +131,9 @@ def test_prompts_count_alike_in_sameness() -> None:
 CONSTANT = "one and the same answer"
 
 
-def test_constant_outputs(grading: Grading, caplog) -> None:
-    steps(grading, [said(2)] * 8, GOLDS)
+@pytest.mark.parametrize("text", [said(2), "4444"])  # a bare reply is an answer, too
+def test_constant_outputs(text: str, grading: Grading, caplog) -> None:
+    steps(grading, [text] * 8, GOLDS)
     assert caplog.text.count(CONSTANT) == 1
 
 
@@ -141,7 +142,8 @@ def test_constant_outputs(grading: Grading, caplog) -> None:
     [
         ([said(i // EACH) for i in range(8)], GOLDS),
         ([said(2)] * 8, ["2"] * 4),  # the same answer is right everywhere
-        (["?"] * 8, GOLDS),  # no answer
+        (["<answer>..."] * 8, GOLDS),  # no answer
+        ([f"{i // EACH}?" for i in range(8)], GOLDS),
     ],
 )
 def test_no_constant_outputs(texts: list[str], golds: list[str], grading: Grading, caplog) -> None:
@@ -156,7 +158,7 @@ def test_a_few_prompts_prove_nothing(grading: Grading, caplog) -> None:
     assert CONSTANT in caplog.text
 
 
-UNREADABLE = "declare no answer that the reward can read"
+UNREADABLE = "have no answer that the reward can read"
 
 
 def test_unreadable_answers(caplog) -> None:
@@ -165,6 +167,22 @@ def test_unreadable_answers(caplog) -> None:
     caplog.clear()
     steps(new_grading(), ["I do not know"] * 6 + [said(1), said(2)], GOLDS)
     assert UNREADABLE not in caplog.text
+
+
+def test_a_bare_reply_that_is_paid_is_no_unreadable_one(caplog) -> None:
+    @reads_answer
+    def bare(completion: str, answer: str) -> float:
+        return float(completion == answer)
+
+    bare.__name__ = "bare"
+    steps(new_grading(bare), [gold for gold in GOLDS for _ in range(EACH)], GOLDS)
+    assert UNREADABLE not in caplog.text
+
+
+def test_prompts_count_once_in_a_comparison() -> None:
+    """A prompt with three completions and one with one."""
+    prompts, values = torch.tensor([9, 4, 9, 9]), torch.tensor([1.0, 5.0, 3.0, 2.0])
+    assert module.by_prompt(prompts, values).tolist() == [5.0, 2.0]
 
 
 LENGTH = "times as long as in the first"
