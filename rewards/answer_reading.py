@@ -93,7 +93,7 @@ def words_of(text: str) -> str:
     text = re.sub(r"[\s{}~]+|(?<=[a-z])-(?=[a-z])", " ", text).strip(" .!?,;:\"'`*")
     text = re.sub(r"^(?:the|an?)\s+(?=\w)", "", text)
     if text in EMPTY:
-        return r"\emptyset"
+        return EMPTY[0]
     return text
 
 
@@ -163,6 +163,8 @@ def _balances(text: str) -> bool:
 
 def _special(text: str) -> Form | None:
     """Forms that a pattern recognises."""
+    if words_of(text) == EMPTY[0]:
+        return Words(EMPTY[0])
     bare = re.sub(r"\\text\s*\{([^{}]*)\}", r"\1", text).strip()
     if match := CLOCK.fullmatch(bare):
         return Clock(int(match[1]), int(match[2]), (match[3] or "").lower())
@@ -227,6 +229,8 @@ def _bracketed(text: str) -> Form | None:
         if closing is None or not _encloses(text):
             return None
         inside = text[len(opening) : -len(closing)].strip()
+        if opening == r"\{" and not inside:
+            return Words(EMPTY[0])
         if opening == r"\{":
             builder, bars = split(inside, "|", ":")
             if bars and builder[1]:

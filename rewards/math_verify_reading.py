@@ -15,7 +15,9 @@ from math_verify import (  # pyright: ignore[reportMissingTypeStubs]
 )
 
 # what it reads and `latex_expression` does not; any other command is a slip
-KNOWN = re.compile(r"\\(?:gcd|lcm|max|min|bmod|pmod|mod|operatorname|arg|Re|Im)(?![A-Za-z])")
+KNOWN = re.compile(
+    r"\\(?:gcd|lcm|max|min)\s*(?:\(|\\?\{)|\\operatorname\s*\{\s*(?:gcd|lcm)\s*\}|\\bmod(?![A-Za-z])"
+)
 UNEVALUATED = re.compile(r"\\(?:int|iint|oint|sum|prod|lim|det|frac\s*\{\s*d\s*\})(?![A-Za-z])")
 WORD = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{3,}|\\text|\\begin")
 NESTED_POWER = re.compile(r"\^[^=,<>]*\^[^=,<>]*\^|!\s*\)*\s*[!^]|\d{40}")

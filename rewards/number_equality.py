@@ -32,7 +32,7 @@ def same_quantity(gold: Quantity, answer: Quantity) -> bool:
 
 def same_number(gold: str, answer: str) -> bool:
     """The same value, by our own reading; math-verify's where there is none."""
-    if spelling(gold) == spelling(answer):
+    if spelling(gold).lstrip("+") == spelling(answer).lstrip("+"):
         return True
     try:
         trees = parse(gold), parse(answer)
