@@ -1,4 +1,4 @@
-"""A process in namespaces of its own, with a file system of a few read-only folders and a /tmp.
+"""A process in namespaces of its own, with a few read-only folders and one to write.
 
 The first process there is 1, `start`'s child. When it ends, the kernel kills all others in it.
 """
@@ -13,6 +13,7 @@ import kernel
 from plan import Limits, Plan
 
 NEW_NAMESPACES = 0x10000000 | 0x20000000 | 0x40000000 | 0x08000000 | 0x04000000 | 0x00020000
+FOLDER = "/sandbox"
 INSIDE = 1000  # user and group id in the sandbox
 BIND, RECURSIVE, PRIVATE, NOSUID, NODEV, NOEXEC = 4096, 16384, 1 << 18, 2, 4, 8
 MOUNT_READ_ONLY = 1
@@ -51,12 +52,12 @@ def become_inside_user() -> None:
 
 
 def open_sources(plan: Plan) -> dict[str, int]:
-    """What will be mounted, opened while we are still the user who may pass /root or a home."""
+    """What will be mounted, opened while we are still the user who may pass a private home."""
     return {path: os.open(path, os.O_PATH) for path in (*plan.readable, *DEVICES)}
 
 
 def build_root(sources: dict[str, int], limits: Limits) -> None:
-    """Leave the host's file system: afterwards / is the sandbox's, and /tmp is all it can write."""
+    """Leave the host's file system: afterwards only FOLDER can be written."""
     base = next(place for place in HIDDEN if os.path.isdir(place))
     kernel.mount("none", "/", None, RECURSIVE | PRIVATE)
     kernel.mount("sandbox", base, "tmpfs", NOSUID | NODEV, "size=1m,mode=755")
@@ -66,10 +67,11 @@ def build_root(sources: dict[str, int], limits: Limits) -> None:
     for link, target in (("bin", "usr/bin"), ("lib", "usr/lib"), ("lib64", "usr/lib64")):
         if os.path.islink(f"/{link}") and not os.path.lexists(f"{base}/{link}"):
             os.symlink(target, f"{base}/{link}")
-    os.mkdir(f"{base}/tmp")
+    os.mkdir(base + FOLDER)
     size = f"size={int(limits.disk_mib * 1024)}k,nr_inodes=4096,mode=700"
-    kernel.mount("tmp", f"{base}/tmp", "tmpfs", NOSUID | NODEV, size)
-    os.symlink("/tmp", f"{base}/dev/shm")
+    kernel.mount("folder", base + FOLDER, "tmpfs", NOSUID | NODEV, size)
+    for link in ("tmp", "dev/shm"):
+        os.symlink(FOLDER, f"{base}/{link}")
     _mount_proc(f"{base}/proc")
     os.mkdir(f"{base}/old")
     os.chdir(base)
@@ -79,7 +81,7 @@ def build_root(sources: dict[str, int], limits: Limits) -> None:
     kernel.check(kernel.libc.umount2(b"/old", 2), "umount /old")  # MNT_DETACH
     os.rmdir("/old")
     kernel.mount_attributes("/", READ_ONLY | NO_SUID | NO_DEVICES, recursive=False)
-    os.chdir("/tmp")
+    os.chdir(FOLDER)
 
 
 def _bind(source: int, target: str, attributes: int) -> None:

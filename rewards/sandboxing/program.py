@@ -29,8 +29,6 @@ del file, text, sys
 exec(code)
 """
 ENVIRONMENT = {
-    "HOME": "/tmp",
-    "TMPDIR": "/tmp",
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "LANG": "C.UTF-8",
     "PYTHONDONTWRITEBYTECODE": "1",
@@ -115,7 +113,7 @@ def _live(
             os._exit(1)
         if plan.namespaces:
             _enter_namespaces(plan, limits)
-            folder = "/tmp"
+            folder = namespaces.FOLDER
         _supervise(program, plan, limits, folder, standard, status)
     except BaseException as error:
         _tell(status, {"broken": f"{type(error).__name__}: {error}"})

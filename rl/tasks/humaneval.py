@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from rl.tasks.base import Row, Split
-from rl.tasks.code import CodeTask, ask_for_code, code_reply
+from rl.tasks.code_task import CodeTask, ask_for_code, code_reply
 from rl.tasks.sources import Record, check_path, read_split
 
 EXPECTED = (

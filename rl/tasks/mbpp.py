@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rl.tasks.base import Row, Split, split_of
-from rl.tasks.code import CodeTask, ask_for_code, code_reply
+from rl.tasks.code_task import CodeTask, ask_for_code, code_reply
 from rl.tasks.sources import Record, check_path, read_split
 
 EXPECTED = (
