@@ -22,6 +22,9 @@ EOT = "<|eot_id|>"
         (r"<answer>\boxed{...}</answer> \boxed{7}", "ok", "7"),
         ("", "no_answer", None),
         ("so 7", "no_answer", None),
+        ("The answer isn't 7", "no_answer", None),
+        ("the answer is not 7", "no_answer", None),
+        ("If the final answer is 7, then", "no_answer", None),
         ("so she has 7 eggs left in the end, and that is that.\n</answer>", "no_answer", None),
         ("7 eggs\n</answer>", "ok", "7 eggs"),  # the opening tag may stand in the prompt
         ("3 + 4 = 7\nso 7\n</answer>", "no_answer", None),

@@ -32,7 +32,8 @@ def test_placeholders(text: str):
     "text",
     [
         "7", "0", "x", "A", "-", "...7", "7...", r"\{\}", "()", "[]", r"\emptyset", "number 7",
-        "the answer is 7", "answer: 7", "one", "the number line", "valued", "16", "81", "0.", "word",
+        "the answer is 7", "answer: 7", "one", "the number line", "valued", "16", "81", "0.",
+        "word",
         "answer " * 20, r"\text{yes}", "no solution", "no answer",
     ],
 )  # fmt: skip

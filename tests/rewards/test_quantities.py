@@ -33,6 +33,18 @@ from rewards.quantities import as_number
         (r"90^\circ", 90),
         (r"\(5\)", 5),
         ("**5**", 5),
+        ("{5}", 5),
+        ("12,34,567", 1234567),
+        ("1.234.567", 1234567),
+        ("1.234,56", Fraction(30864, 25)),
+        ("1 234", 1234),
+        ("1'234.5", Fraction(2469, 2)),
+        ("0,125", Fraction(1, 8)),
+        ("1.234", Fraction(617, 500)),
+        ("1.2e3", 1200),
+        (r"1.2 \times 10^{3}", 1200),
+        ("10\N{SUPERSCRIPT THREE}", 1000),
+        ("2\N{VULGAR FRACTION ONE HALF}", Fraction(5, 2)),
     ],
 )
 def test_numbers(text: str, number: Fraction | int):
@@ -63,6 +75,13 @@ def test_numbers(text: str, number: Fraction | int):
         "2:30 pm",
         "\N{SUPERSCRIPT TWO}",
         "9" * 501,
+        "3,5",
+        "1 23",
+        "12 34 567",
+        "1 5/4",
+        "10^400",
+        "1.234.56",
+        "01,234",
     ],
 )
 def test_not_a_number(text: str):
