@@ -104,6 +104,7 @@ def test_whole_grid(gold: object, answer: str):
         json.dumps(GRID)[:-1] + ', "House 1": {"Name": "Bob", "Drink": "milk"}}',
         json.dumps(GRID).replace('"milk"', '"milk", "Pet": "dog"'),
         json.dumps(GRID).replace('"Eric"', '["Eric", "Peter"]'),
+        json.dumps({"1": GRID["House 2"]} | GRID),  # house 1 twice, by two names
         json.dumps(GRID) + json.dumps(GRID),
         "[" * 5000,
         "[" * 30000,
