@@ -18,14 +18,13 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
+from rewards.worker_children import Server, end_everything, fork
 from rewards.worker_frames import (
     CALL,
     LAST,
-    LIMIT,
     LONGEST_REPLY,
     REPLY,
     STATUS,
@@ -37,27 +36,6 @@ from rewards.worker_tree import adopt_orphans, descendants, kill_all, kill_group
 
 FAILED_STARTS = 3  # in a row, after which no other is tried
 LOOK_UP = 0.5  # seconds between two looks at the parent
-
-
-@dataclass(eq=False)
-class Server:
-    """since: when it was started or got its call. process: 0 until it is ready.
-
-    template: the process that forked it, or 0.
-    """
-
-    channel: Channel
-    since: float
-    template: int
-    guardian: int = 0
-    process: int = 0
-    call: Frame | None = None
-    exit: int | None = None
-
-    @property
-    def limit(self) -> float:
-        assert self.call is not None
-        return LIMIT.unpack_from(self.call.payload)[0]
 
 
 class StartError(Exception):
@@ -101,7 +79,8 @@ class Supervisor:
             self._start_template()
         for server in self.servers:
             free = server.process and server.call is None and running < self.job.workers
-            if free and (call := self._next(running)):
+            # one whose template has died is about to: its next call would be blamed for that
+            if free and not self._template_died(server) and (call := self._next(running)):
                 server.call, server.since = call, time.monotonic()
                 server.channel.send(CALL, call.number, call.payload)
                 running += 1
@@ -284,34 +263,9 @@ class Supervisor:
                 os.waitpid(ended.si_pid, 0)
 
 
-def fork(child: Callable[[int], NoReturn]) -> int:
-    """`child(my pid)` in a new process, which never comes back."""
-    me = os.getpid()
-    pid = os.fork()
-    if pid:
-        return pid
-    try:
-        child(me)
-    finally:
-        os._exit(1)
-
-
 def _channel(connection: socket.socket) -> Channel:
     descriptor = connection.detach()
     return Channel(descriptor, descriptor, LONGEST_REPLY)
-
-
-def end_everything() -> NoReturn:
-    """Kill all that descends from this process, and end."""
-    for _ in range(100):  # a process that has just become our child may have been missed
-        kill_all(lambda: descendants([os.getpid()]))
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                continue
-        if not descendants([os.getpid()]):
-            break
-        time.sleep(0.01)
-    os._exit(0)
 
 
 def main(job: str) -> None:
