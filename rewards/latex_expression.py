@@ -2,18 +2,16 @@ r"""A LaTeX (or plain) expression as a tree. It is read, never evaluated, and no
 
     parse(r"\frac{1}{2}x^2") == ("mul", ("div", ("num", 1), ("num", 2)), ("pow", ("sym", "x"), ...))
 
-A node is a tuple: ("num", Fraction), ("sym", name), ("const", "pi" | "e" | "i" | "inf"),
-("neg" | "fact" | "abs", node), ("add" | "mul" | "div" | "pow", node, node) or ("call", name, ...).
 Only what is listed here is an expression; anything else, every word above all, is `Unreadable`:
 so are integrals, sums and limits, which restate a question instead of answering it.
-Letters keep their case (R is not r); e and i are the constants; a number before a fraction of whole
-numbers is a mixed number; two numbers side by side are nothing.
+Letters keep their case; e and i are constants; a number before a fraction of whole numbers is a
+mixed number; two numbers side by side are nothing.
 """
 
 import re
 from fractions import Fraction
-from typing import Any, cast
 
+from rewards.expression_tree import Node, UnknownCommand, Unreadable, symbols
 from rewards.latex_names import (
     CLOSERS,
     CONSTANTS,
@@ -28,7 +26,7 @@ from rewards.latex_names import (
     UPRIGHT,
 )
 
-Node = tuple[Any, ...]
+__all__ = ["Node", "UnknownCommand", "Unreadable", "parse", "symbols"]
 TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\d+(?:\.\d*)?|\.\d+|[A-Za-z]|\S", re.ASCII)
 MAX_LENGTH = 500  # characters
 MAX_TOKENS = 250  # and so the depth of a tree
@@ -36,14 +34,6 @@ MAX_DEPTH = 40  # of brackets, powers and signs within each other
 MAX_DIGITS = 400  # of one number
 DEGREE: Node = ("div", ("const", "pi"), ("num", Fraction(180)))
 END = ""
-
-
-class Unreadable(ValueError):
-    """The text is no expression that we know."""
-
-
-class UnknownCommand(Unreadable):
-    """It may be one to somebody else."""
 
 
 def parse(latex: str) -> Node:
@@ -57,15 +47,6 @@ def parse(latex: str) -> Node:
     tree = parser.sum()
     parser.expect(END)
     return tree
-
-
-def symbols(tree: Node) -> frozenset[str]:
-    """The names of the variables in it."""
-    if tree[0] == "sym":
-        return frozenset({tree[1]})
-    return frozenset[str]().union(
-        *(symbols(cast(Node, x)) for x in tree[1:] if isinstance(x, tuple))
-    )
 
 
 class _Parser:
@@ -143,7 +124,7 @@ class _Parser:
     def signed(self) -> Node:
         sign = ""
         while self.peek() in ("+", "-"):
-            sign = sign + self.next()
+            sign += self.next()
         tree = self.power()
         if tree[0] == "num" and self.peek() == r"\frac" and self.tokens[self.at - 1].isdigit():
             tree = self.mixed(tree)
@@ -166,8 +147,7 @@ class _Parser:
                 return tree
 
     def is_circle(self) -> bool:
-        if self.peek() == r"\circ":
-            self.at += 1
+        if self.skip(r"\circ"):
             return True
         if self.peek() == "{" and self.peek(1) == r"\circ" and self.peek(2) == "}":
             self.at += 3
@@ -248,9 +228,7 @@ class _Parser:
         return ("num", value)
 
     def root(self) -> Node:
-        degree: Node = ("num", Fraction(2))
-        if self.peek() == "[":
-            degree = self.group()
+        degree = self.group() if self.peek() == "[" else ("num", Fraction(2))
         return ("pow", self.argument(digits=None), ("div", ("num", Fraction(1)), degree))
 
     def function(self, name: str) -> Node:
