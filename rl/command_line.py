@@ -31,7 +31,7 @@ def run(
     log_to_console()
     try:
         check_layout()
-        if options.list:
+        if options.list is not None:
             out.print("\n".join(known_names(options.list)))
             return 0
         if not options.recipe:
@@ -71,7 +71,8 @@ def _parser(prog: str, doc: str | None, *, explains: bool) -> argparse.ArgumentP
     )
     parser.add_argument("recipe", nargs="?", help="a YAML file, see recipes/")
     parser.add_argument("overrides", nargs="*", metavar="key.sub=value", help="change the recipe")
-    parser.add_argument("--list", metavar="KIND", help=f"print known names: {', '.join(LISTS)}")
+    kinds = f"print known names: {', '.join(LISTS)}"
+    parser.add_argument("--list", metavar="KIND", nargs="?", const="", help=kinds)
     if explains:
         text = "print what the recipe does, what it estimates and what it costs, and end"
         parser.add_argument("--explain", action="store_true", help=text)

@@ -101,6 +101,8 @@ def _is_overridden(where: str, overridden: Sequence[str], written: frozenset[str
 
 def known_names(kind: str) -> list[str]:
     """The names that a registry has, in its own order; `kind` is a plural as in `--list tasks`."""
+    if not kind:
+        raise ValueError(f"which list? Known: {', '.join(LISTS)}.")
     if kind not in LISTS:
         near = did_you_mean(kind, LISTS)
         raise ValueError(f"unknown list {kind!r}{near} Known: {', '.join(LISTS)}.")

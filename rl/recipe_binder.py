@@ -99,6 +99,8 @@ def _unused(scheme: RolloutScheme | None, sections: Mapping[str, Any]) -> dict[s
         unused["sampler"] = f"rollout {name} writes no completions, and there is no evaluation"
     if not scheme.grades:
         unused["rewards"] = f"rollout {name} brings the rewards with the completions"
+        if scheme.brought_by:
+            unused["rewards"] += f"; they are in {scheme.brought_by}"
     if not scheme.compares:
         unused["advantage"] = f"rollout {name} does not compare completions"
     return unused

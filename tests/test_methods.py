@@ -64,8 +64,19 @@ def test_preferences_are_learned_from_pairs(tmp_path: Path) -> None:
     assert (bound.sampler, bound.rewards, bound.advantage) == (None, (), None)
     assert bound.objective == Preference(beta_dpo=0.2)
     path.write_text(PAIRS + "rewards: [sudoku]\n")
-    with pytest.raises(RecipeError, match="rewards: leave this section out: rollout Recorded"):
+    with pytest.raises(RecipeError) as caught:
         load_recipe(path)
+    assert str(caught.value) == (
+        f"{path}: rewards: leave this section out: rollout Recorded brings the rewards with the "
+        "completions; they are in task preference_pairs or preference_labels, as in "
+        "recipes/llada_8b_vrpo.yaml"
+    )
+
+
+@pytest.mark.parametrize("name", ["vrpo", "unigrpo", "gdpo", "ebpo", "trace_rl", "mask_aware_pg"])
+def test_a_method_tells_which_numbers_no_text_gave(name: str) -> None:
+    told = re.compile(r"are common values|are our reading|could not check")
+    assert any(told.search(note) for note in METHODS[name].notes)
 
 
 def test_a_recipe_wins_key_by_key() -> None:

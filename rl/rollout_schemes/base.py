@@ -121,6 +121,7 @@ class RolloutScheme(ABC):
     compares: it uses the recipe's `advantage`.
     whole_groups: the completions of a prompt must be on one rank.
     per_token: it credits tokens, not completions.
+    brought_by: what has the completions of a scheme that does not write any, and an example.
     """
 
     paper: ClassVar[str]
@@ -130,6 +131,7 @@ class RolloutScheme(ABC):
     compares: ClassVar[bool] = True
     whole_groups: ClassVar[bool] = False
     per_token: ClassVar[bool] = False
+    brought_by: ClassVar[str] = ""
 
     @abstractmethod
     def __call__(self, window: Window) -> Rollouts:

@@ -35,6 +35,7 @@ class Recorded(RolloutScheme):
     writes = False
     grades = False
     compares = False
+    brought_by = "task preference_pairs or preference_labels, as in recipes/llada_8b_vrpo.yaml"
 
     too_long: Literal["error", "truncate", "drop"] = "error"
 
@@ -68,7 +69,7 @@ class Recorded(RolloutScheme):
             if not isinstance(recorded, list):
                 raise ValueError(
                     f"row {row.get('id')!r} has no recorded completions (its columns: "
-                    f"{', '.join(sorted(row))}); use task preference_pairs or preference_labels"
+                    f"{', '.join(sorted(row))}); use {self.brought_by}"
                 )
             if len(recorded) != num_generations:
                 raise ValueError(

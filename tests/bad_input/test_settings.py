@@ -138,6 +138,7 @@ def test_names_are_listed(capsys) -> None:
     for kind in kinds.split(", "):
         assert rl.train.main(["--list", kind]) == 0
         assert capsys.readouterr().out.split()
+    assert told(capsys, "train", "--list") == f"which list? Known: {kinds}."
     assert told(capsys, "train", "--list", "reward") == (
         f"unknown list 'reward'; did you mean 'rewards'? Known: {kinds}."
     )

@@ -96,7 +96,7 @@ WRONG = {
     "trainer.num_generations=16",
     "rollout=intermediate": "R.yaml: rollout: kept is 8, but sampler.steps is 4; use at most 4",
     "rollout=recorded": "R.yaml: rewards: leave this section out: rollout Recorded brings the "
-    "rewards with the completions",
+    "rewards with the completions; ...",
 }
 
 
@@ -114,7 +114,8 @@ def test_sections_that_would_be_ignored_are_all_told() -> None:
         "R.yaml: sampler: leave this section out: rollout Recorded writes no completions, and "
         "there is no evaluation",
         "R.yaml: rewards: leave this section out: rollout Recorded brings the rewards with the "
-        "completions",
+        "completions; they are in task preference_pairs or preference_labels, as in "
+        "recipes/llada_8b_vrpo.yaml",
         "command line: advantage: leave this section out: rollout Recorded does not compare "
         "completions",
     ]
@@ -172,7 +173,8 @@ BAD_DATA = {
     "trainer.num_generations=4": "row 'train-0' has 2 recorded completions and "
     "trainer.num_generations is 4; set it to 2",
     "task={name: free_sudoku4}": "has no recorded completions (its columns: completion, id, "
-    "prompt, puzzle); use task preference_pairs or preference_labels",
+    "prompt, puzzle); use task preference_pairs or preference_labels, as in "
+    "recipes/llada_8b_vrpo.yaml",
 }
 
 
