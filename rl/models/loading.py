@@ -28,12 +28,6 @@ __all__ = ["LoadedModel", "family_of", "load", "save_native"]
 
 logger = logging.getLogger(__name__)
 
-BLOCKS = (
-    "%s sees the text in blocks of %d tokens. Where a view masks several blocks, the later ones "
-    "are scored after masks, not after the clean text that they were trained on; the views of "
-    "`trajectory` are the sampler's own."
-)
-
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedModel:
@@ -112,8 +106,6 @@ def load(source: ModelSource, *, training: bool, seed: int = 0) -> LoadedModel:
     block_size = _block_size(spec, source, fields)
     AttentionMasks(spec.causal, source.attn_implementation, block_size)
     ids = resolve_token_ids(spec, tokenizer, fields, config.vocab_size)
-    if training and block_size is not None:
-        logger.info(BLOCKS, spec.name, block_size)
     if source.lora_spec is not None:
         check_targets(spec, config, source.lora_spec)
     dtype, attention = DTYPES[source.dtype], {"attn_implementation": source.attn_implementation}

@@ -197,7 +197,7 @@ def one_step(name: str, estimator: Estimator, folder: Path) -> tuple[dict[str, f
         loaded=loaded,
         args=config,
         rows=[{"id": str(i), "prompt": "f" + "0123"[: 1 + i] + "="} for i in range(4)],
-        sampler=LowConfidence(steps=4),
+        sampler=LowConfidence(steps=4, block_length=loaded.block_size),
         estimator=estimator,
         objective=Clipped(),
         advantage=GroupAdvantage(),

@@ -1,4 +1,4 @@
-"""The 8B recipe with another family's tiny checkpoint: name and path are all that changes."""
+"""The 8B recipe with another family's tiny checkpoint: name and path are what changes."""
 
 import json
 from pathlib import Path
@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 import rl.train
+from rl.models import MODELS
 from rl.models.loading import family_of
 from rl.models.tiny_checkpoint import make_tiny_checkpoint
 
@@ -18,16 +19,21 @@ RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "llada_8b_gsm8k_mean_
 def test_two_optimizer_steps(name: str, tmp_path: Path, shared_data: Path) -> None:
     """Shifted, with experts, and in blocks. The rest makes it fit a CPU and a test."""
     make_tiny_checkpoint(name, tmp_path / name)
+    lines = (shared_data / "gsm8k" / "train.jsonl").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "train.jsonl").write_text("\n".join(lines[:64]), encoding="utf-8")
     overrides = [
         f"model.name={name}",
         f"model.path={tmp_path / name}",
         "model.load_in_4bit=false",  # bitsandbytes needs a GPU
-        f"task.path={shared_data / 'gsm8k' / 'train.jsonl'}",
+        f"task.path={tmp_path / 'train.jsonl'}",
         f"trainer.output_dir={tmp_path / 'run'}",
         "trainer.max_steps=2",
+        "trainer.num_iterations=2",  # passes over a rollout, 12 in the recipe
         "trainer.max_completion_length=32",  # one block of the sampler
         "sampler.steps=4",
     ]
+    if MODELS[name].block_size:
+        overrides += ["sampler.block_length=4", "trainer.max_completion_length=8"]
     assert rl.train.main([str(RECIPE), *overrides]) == 0
     history = json.loads((tmp_path / "run" / "log_history.json").read_text())
     steps = [entry for entry in history if "grad_norm" in entry]
