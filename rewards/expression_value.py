@@ -126,9 +126,9 @@ def _point(names: list[str], number: int) -> dict[str, Fraction]:
     """
     point: dict[str, Fraction] = {}
     for name in names:
-        random = Random(f"{name} {number}")
-        size = Fraction(random.randrange(30, 330), 97)
-        negative = number % 4 == 1 or (number % 4 == 3 and random.random() < 0.5)
+        draw = Random(f"{name} {number}")
+        size = Fraction(draw.randrange(30, 330), 97)
+        negative = number % 4 == 1 or (number % 4 == 3 and draw.random() < 0.5)
         point[name] = -size if negative else size
     return point
 

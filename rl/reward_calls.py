@@ -143,7 +143,7 @@ def _attempt(function: RewardFunction, arguments: dict[str, Any]) -> Any:
     call = getattr(function, "start", function)
     try:
         outcome = call(**arguments)
-        return _Started(outcome) if call is not function else outcome
+        return _Started(outcome) if call is not function else outcome  # pyright: ignore[reportArgumentType]
     except (Exception, SystemExit) as error:  # the user's own code may raise anything
         return error
 

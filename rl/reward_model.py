@@ -178,8 +178,8 @@ class RewardModel:
         limits = [self._tokenizer.model_max_length, self.max_length]
         positions = getattr(config, "max_position_embeddings", None)
         if positions is not None:  # those of RoBERTa's family begin behind the padding's
-            shifted = "roberta" in config.model_type and config.pad_token_id is not None
-            limits.append(positions - (config.pad_token_id + 1 if shifted else 0))
+            padding = config.pad_token_id if "roberta" in config.model_type else None
+            limits.append(positions - (0 if padding is None else padding + 1))
         return min(limit for limit in limits if limit is not None and 0 < limit < UNLIMITED)
 
 

@@ -125,8 +125,13 @@ def _real(ids: list[int]) -> tuple[int, ...]:
     return tuple(token for token in ids if token >= 0)
 
 
+def _states(cache: DynamicCache) -> list[tuple[Tensor, Tensor]]:
+    """Keys and values of each layer."""
+    return [(layer.keys, layer.values) for layer in cache.layers]  # pyright: ignore[reportAttributeAccessIssue, reportReturnType]
+
+
 def _rows(cache: DynamicCache, index: Int[Tensor, " N"]) -> DynamicCache:
-    return DynamicCache([(layer.keys[index], layer.values[index]) for layer in cache.layers])
+    return DynamicCache([(keys[index], values[index]) for keys, values in _states(cache)])
 
 
 def _with_rows(
@@ -140,12 +145,13 @@ def _with_rows(
         added = added.index_copy(0, index.to(new.device), new[:, :, width:])
         return added if old is None else torch.cat([old, added], dim=2)
 
-    pairs: list[tuple[Tensor, Tensor]] = []
-    for i, layer in enumerate(grown.layers):
-        old = cache.layers[i] if i < len(cache.layers) else None
-        keys, values = (None, None) if old is None else (old.keys, old.values)
-        pairs.append((joined(keys, layer.keys), joined(values, layer.values)))
-    return DynamicCache(pairs)
+    old = _states(cache) or [(None, None)] * len(grown.layers)
+    return DynamicCache(
+        [
+            (joined(old_keys, keys), joined(old_values, values))
+            for (old_keys, old_values), (keys, values) in zip(old, _states(grown), strict=True)
+        ]
+    )
 
 
 def _columns(cache: DynamicCache, index: Int[Tensor, "N C"]) -> DynamicCache:
@@ -155,4 +161,4 @@ def _columns(cache: DynamicCache, index: Int[Tensor, "N C"]) -> DynamicCache:
         at = index.to(states.device)[:, None, :, None]
         return states.gather(2, at.expand(-1, states.shape[1], -1, states.shape[3]))
 
-    return DynamicCache([(chosen(layer.keys), chosen(layer.values)) for layer in cache.layers])
+    return DynamicCache([(chosen(keys), chosen(values)) for keys, values in _states(cache)])
