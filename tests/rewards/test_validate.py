@@ -1,6 +1,7 @@
 """`python -m rewards.validate`: every way a case can end, every exit code, every bad input."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,56 +14,12 @@ from rewards import REWARDS, validate
 
 ROOT = Path(__file__).resolve().parents[2]
 
-PLANTED = '''
-import os, threading, time
-
-LIMIT = 3
-
-def score(completion, answer):
-    """Does to the caller what the completion says."""
-    if completion == "hang":
-        while True:
-            pass
-    if completion == "slow":
-        time.sleep(0.6)
-    if completion == "die":
-        os._exit(3)
-    if completion == "raise":
-        raise KeyError("no such thing")
-    if completion.startswith("write "):
-        open(completion[6:], "w").write("x")
-    if completion == "thread":
-        return float(threading.current_thread() is not threading.main_thread())
-    if completion == "nan":
-        return float("nan")
-    if completion == "text":
-        return "much"
-    if completion == "skip":
-        return None
-    return float(completion == answer)
-
-def batch(prompts, completions, answer, **columns):
-    return [float(c == a) for c, a in zip(completions, answer)]
-
-async def slow_but_async(completion, answer):
-    return float(completion == answer)
-
-def components(completion, answer):
-    return {"right": float(completion == answer), "short": 0.25, "unknown": None}
-
-def settings(completion, answer, *, mode="neither", factor=1):
-    return factor * float(mode == answer)
-
-def echoed(completion):
-    return float(completion == "<a>x")
-'''
+PLANTED = Path(__file__).with_name("planted_rewards.py")
 
 
 @pytest.fixture
 def planted(tmp_path: Path) -> Path:
-    path = tmp_path / "planted.py"
-    path.write_text(PLANTED, encoding="utf-8")
-    return path
+    return Path(shutil.copy(PLANTED, tmp_path / "planted.py"))
 
 
 Write = Callable[..., Path]
