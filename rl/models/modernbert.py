@@ -12,8 +12,9 @@ from .tokenizers_tiny import modernbert_tokenizer
 
 
 def config_from(fields: dict[str, Any]) -> ModernBertConfig:
-    own = ("pad_token_id", "eos_token_id", "bos_token_id", "cls_token_id", "sep_token_id")
-    return ModernBertConfig(**(dict.fromkeys(own) | fields))
+    names = ("pad_token_id", "eos_token_id", "bos_token_id", "cls_token_id", "sep_token_id")
+    own: dict[str, Any] = dict.fromkeys(names)  # the class's are those of its own vocabulary
+    return ModernBertConfig(**(own | fields))
 
 
 MODERNBERT = ModelSpec(
