@@ -179,7 +179,7 @@ class Supervisor:
         for server in list(self.servers):
             if server.call is not None and now - server.since > server.limit:
                 self._of_server(server)  # the reply may have come since
-                if server in self.servers and server.call is not None:
+                if server in self.servers and server.call:
                     self._tell(server, "timeout", f"not done after {server.limit:g} s")
                     self._kill(server)
             elif not server.process and now - server.since > self.job.start_limit:
@@ -206,7 +206,9 @@ class Supervisor:
 
         def its_own() -> set[int]:
             own = parents()
-            roots = {server.guardian} if own.get(server.guardian) in self._starters() else set()
+            roots: set[int] = set()
+            if own.get(server.guardian) in self._starters():
+                roots.add(server.guardian)
             if not young:
                 roots |= {pid for pid, parent in own.items() if parent == os.getpid()} - others
             return roots | descendants(roots, own)

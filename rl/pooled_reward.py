@@ -56,10 +56,12 @@ class PooledReward:
         def finish() -> Values:
             (outcome,) = running.result()
             values, reply = self.values(outcome, expected)
-            for column, logged in reply.get("extra", ()) if log_extra is not None else ():
-                log_extra(column, logged)
-            for metric, logged in reply.get("metrics", ()) if log_metric is not None else ():
-                log_metric(metric, logged)
+            if log_extra is not None:
+                for column, logged in reply.get("extra", ()):
+                    log_extra(column, logged)
+            if log_metric is not None:
+                for metric, logged in reply.get("metrics", ()):
+                    log_metric(metric, logged)
             return values
 
         return finish

@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Bool, Int
@@ -168,7 +168,7 @@ class ModelDenoiser:
     @property
     def cache_argument(self) -> str:
         """What the native model calls the keys and values that it continues."""
-        native = self.model
+        native: Any = self.model
         while hasattr(native, "module"):
             native = native.module
         native = native.get_base_model() if isinstance(native, PeftModel) else native

@@ -39,14 +39,12 @@ class InBlocks:
     denoiser: "ModelDenoiser"
     layout: BlockLayout
     text: Int[Tensor, "N S"] | None = None
+    mask_id: int = field(init=False)
     cache: PrefixCache = field(init=False)
 
     def __post_init__(self) -> None:
+        self.mask_id = self.denoiser.mask_id
         self.cache = PrefixCache(self.layout.finished)
-
-    @property
-    def mask_id(self) -> int:
-        return self.denoiser.mask_id
 
     def __call__(
         self,
