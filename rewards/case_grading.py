@@ -26,7 +26,8 @@ def find_reward(reference: str) -> Callable[..., Any]:
     if reference in REWARDS:
         return REWARDS[reference]
     source, _, name = reference.rpartition(":")
-    if not source or not name.isidentifier():
+    ours = any(known.startswith(f"{source}:") for known in REWARDS)  # parity:...
+    if not source or not name.isidentifier() or ours:
         known = ", ".join(sorted(REWARDS))
         raise ValueError(
             f"unknown reward {reference!r}. Known: auto, {known}. Your own: 'my_file.py:function' "

@@ -9,7 +9,7 @@ The same holds for a parameter that a `functools.partial` has bound.
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -21,12 +21,14 @@ TRAINER_EXTRAS = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """accepted: None for whatever there is. settings: parameters that no column fills."""
+    """accepted: None for whatever there is. settings: parameters that no column fills.
+    unset: those of the settings that have their default."""
 
     name: str
     required: tuple[str, ...]
     accepted: tuple[str, ...] | None
     settings: tuple[str, ...] = ()
+    unset: tuple[str, ...] = ()
 
     def rows(
         self, columns: Mapping[str, Any], count: int
@@ -39,6 +41,10 @@ class Columns:
             if all(picked[column][row] is not None for column in self.required)
         ]
         return picked, applies
+
+    def shadowed(self, columns: Collection[str]) -> list[str]:
+        """Columns of the data set that a setting, left at its default, keeps from the grader."""
+        return [name for name in self.unset if name in columns]
 
     def _pick(self, columns: Mapping[str, Any], count: int) -> dict[str, Sequence[Any]]:
         missing = [column for column in self.required if column not in columns]
@@ -79,14 +85,18 @@ def columns_of(score: Callable[..., Any]) -> Columns:
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     if not parameters or parameters[0].kind not in (*positional, inspect.Parameter.VAR_POSITIONAL):
         raise ValueError(
-            f"a grader is called as score(completion, **columns), but {score!r} takes no argument for the text"
+            f"a grader is called as score(completion, **columns), but {score!r} takes no argument "
+            "for the text"
         )
     by_name = [
         p for p in parameters[skipped:] if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
     ]
-    settings = bound | {
-        p.name for p in by_name if p.kind is p.KEYWORD_ONLY and p.default is not p.empty
+    unset = {
+        p.name
+        for p in by_name
+        if p.kind is p.KEYWORD_ONLY and p.default is not p.empty and p.name not in bound
     }
+    settings = bound | unset
     own = [p for p in by_name if p.name not in settings]
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
     return Columns(
@@ -94,4 +104,5 @@ def columns_of(score: Callable[..., Any]) -> Columns:
         required=tuple(p.name for p in own if p.default is p.empty),
         accepted=None if takes_all else tuple(p.name for p in own),
         settings=tuple(sorted(settings)),
+        unset=tuple(sorted(unset)),
     )

@@ -11,7 +11,7 @@ styles
     last_number    the last number of the text, wherever it stands: for parity with other graders
     json:FIELD     the field of the last JSON object that has it
     regex:PATTERN  the last match: its group `answer`, or its first group, or all of it, in the last
-                   20,000 characters (a pattern that backtracks without end is yours to mend)
+                   20,000 characters; in a worker process, where it has a second
 
 modes
     strict         an intact declared answer is required (training)
@@ -29,7 +29,7 @@ The opening <answer> may stand in the prompt, so that the completion holds the c
 The text cannot say so for certain: it is read if nothing but one short line (or a block without
 letters, such as a grid) stands before the closing tag, and no box after it.
 
-Pure, total, linear in the length of the text.
+Pure, total, and but for a regex linear in the length of the text.
 """
 
 import functools

@@ -10,7 +10,7 @@ What the answer is, `rewards.extraction` says. Two answers are compared in this 
 3. in a worker process, by form and by value (`rewards.equivalence`, which states the policy).
 
 An answer of more than 500 characters, or nested too deep, is wrong. So is one that takes longer
-than the limit, which real ones do not approach; the pool counts them. Settled pairs are remembered.
+than the limit, which real ones do not approach; it is counted. Settled pairs are remembered.
 """
 
 import re
@@ -21,6 +21,7 @@ from rewards.base import with_batch
 from rewards.boxes import last_boxed
 from rewards.extraction import Mode, check_mode, check_style, extract, reads_answer
 from rewards.math_text import LONGEST, is_deep, is_finite_decimal, plain, rational, spelling
+from rewards.pool_failures import correctness
 from rewards.worker_pool import WorkerPool
 
 POOL = WorkerPool("rewards.equivalence:equal", workers=2, limit=3.0)
@@ -45,17 +46,18 @@ def grade_math(
     golds = [bare(str(gold)) for gold in answer]
     found = [extract(text, style=style, mode=mode).text for text in completions]
     pairs = [(gold, bare(text or "")) for gold, text in zip(golds, found, strict=True)]
-    known = {pair: decide(*pair) for pair in set(pairs)}
+    settled = {pair: decide(*pair) for pair in dict.fromkeys(pairs)}
     with _lock:
-        known |= {
-            pair: _verdicts[pair] for pair, v in known.items() if v is None and pair in _verdicts
+        settled |= {
+            pair: _verdicts[pair] for pair, v in settled.items() if v is None and pair in _verdicts
         }
-    asked = [pair for pair, verdict in known.items() if verdict is None]
+    asked = [pair for pair, verdict in settled.items() if verdict is None]
+    scores: dict[tuple[str, str], float] = {p: float(bool(v)) for p, v in settled.items()}
     for pair, outcome in zip(asked, pool.run(asked) if asked else [], strict=True):
-        known[pair] = outcome.status == "ok" and bool(outcome.value)
+        scores[pair] = correctness(outcome, pool.limit)
         if outcome.status == "ok":  # what was killed may have been late for another's sake
             _remember(pair, bool(outcome.value))
-    return [float(bool(known[pair])) if pair[0] else None for pair in pairs]
+    return [scores[pair] if pair[0] else None for pair in pairs]
 
 
 @reads_answer

@@ -13,6 +13,7 @@ are signals, and are off there.
 from collections.abc import Sequence
 
 from rewards.base import with_batch
+from rewards.pool_failures import correctness
 from rewards.worker_pool import WorkerPool
 
 POOL = WorkerPool("rewards.math_verify_reading:as_published", workers=2, limit=5.0)
@@ -25,7 +26,7 @@ def grade_as_published(
     pairs = [(str(gold), text) for text, gold in zip(completions, answer, strict=True)]
     asked = list(dict.fromkeys(pairs))
     outcomes = dict(zip(asked, pool.run(asked), strict=True))
-    return [float(outcomes[p].status == "ok" and bool(outcomes[p].value)) for p in pairs]
+    return [correctness(outcomes[pair], pool.limit) for pair in pairs]
 
 
 @with_batch(grade_as_published)

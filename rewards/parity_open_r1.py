@@ -30,7 +30,7 @@ def open_r1_accuracy(
     wrong.
     """
     found = verdicts("open_r1", solution, [text_of(text) for text in completions])
-    return [None if right is None else float(right) for right in found]
+    return [None if each.right is None else each.paid(float(each.right)) for each in found]
 
 
 def open_r1_format(completion: str) -> float:
@@ -79,9 +79,9 @@ def open_r1_len(
     if shortest == longest:
         return [0.0] * len(texts)
     values: Values = []
-    for length, right in zip(lengths, verdicts("open_r1_swapped", solution, texts), strict=True):
+    for length, found in zip(lengths, verdicts("open_r1_swapped", solution, texts), strict=True):
         value = 0.5 - (length - shortest) / (longest - shortest)
-        values.append(min(0.0, value) if right is False else value)
+        values.append(found.paid(min(0.0, value) if found.right is False else value))
     return values
 
 
@@ -104,12 +104,12 @@ def open_r1_cosine(
     """
     texts = [text_of(text) for text in completions]
     values: Values = []
-    for text, right in zip(texts, verdicts("open_r1_swapped", solution, texts), strict=True):
+    for text, found in zip(texts, verdicts("open_r1_swapped", solution, texts), strict=True):
         low, high = min_value_correct, max_value_correct
-        if right is False:
+        if found.right is False:
             low, high = max_value_wrong, min_value_wrong
         share = (1.0 + math.cos(math.pi * len(text) / max_len)) / 2
-        values.append(1.0 if right is None else low + (high - low) * share)
+        values.append(found.paid(1.0 if found.right is None else low + (high - low) * share))
     return values
 
 

@@ -27,7 +27,7 @@ def trl_accuracy(
     that costs the pool's time limit and is wrong.
     """
     found = verdicts("trl", solution, [text_of(text) for text in completions])
-    return [None if right is None else float(right) for right in found]
+    return [None if each.right is None else each.paid(float(each.right)) for each in found]
 
 
 def trl_think_format(completion: str) -> float:
@@ -60,12 +60,12 @@ def trl_cosine(
     """
     found = verdicts("trl", solution, [text_of(text) for text in completions])
     values: Values = []
-    for right, ids in zip(found, completion_ids, strict=True):
+    for each, ids in zip(found, completion_ids, strict=True):
         low, high = min_value_correct, max_value_correct
-        if right is False:
+        if each.right is False:
             low, high = max_value_wrong, min_value_wrong
         share = (1.0 + math.cos(math.pi * min(len(ids) / max_len, 1.0))) / 2
-        values.append(None if right is None else low + (high - low) * share)
+        values.append(None if each.right is None else each.paid(low + (high - low) * share))
     return values
 
 

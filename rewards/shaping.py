@@ -14,12 +14,14 @@ first end token; where they hold more, name the end tokens in `end_ids`. Without
 `unit: characters` (repetition: words); nothing changes its unit silently.
 """
 
+import inspect
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from rewards.base import per_completion, text_of
 from rewards.extraction import first_turn
+from rewards.values import Unsettled, total
 
 Values = list[float | None]
 Ids = Sequence[Sequence[int]]
@@ -69,15 +71,19 @@ def cosine(
 
     if max_length < 1:
         raise ValueError(f"cosine: max_length is {max_length}; use 1 or more")
-    if reward not in REWARDS or REWARDS[reward] is cosine:
+    if reward not in REWARDS or "completions" in inspect.signature(REWARDS[reward]).parameters:
         raise ValueError(f"cosine: reward is {reward!r}; use the name of a grader")
     scores = per_completion(REWARDS[reward])(prompts, completions, **columns)
     lengths = _lengths("cosine", completions, completion_ids, unit, end_ids)
     values: Values = []
     for score, length in zip(scores, lengths, strict=True):
-        first, last = right if score is not None and _total(score) >= 1 else wrong
+        known = total(score)
+        first, last = right if known is not None and known >= 1 else wrong
         share = (1 + math.cos(math.pi * min(length / max_length, 1.0))) / 2
-        values.append(None if score is None else last + (first - last) * share)
+        value = last + (first - last) * share
+        if isinstance(score, Unsettled):
+            value = Unsettled(value, score.failed)
+        values.append(None if known is None else value)
     return values
 
 
@@ -134,7 +140,3 @@ def _before_end(ids: Sequence[int], end_ids: Sequence[int]) -> Sequence[int]:
     """The tokens before the first end token."""
     ends = set(end_ids)
     return ids[: next((i for i, token in enumerate(ids) if token in ends), len(ids))]
-
-
-def _total(score: Any) -> float:
-    return sum(cast("dict[str, float]", score).values()) if isinstance(score, dict) else score

@@ -29,6 +29,18 @@ class Failed:
     fix: str = ""
 
 
+class Unsettled(float):
+    """A score that stands although grading came to nothing: 0.0 for an answer that hangs the
+    grader. It is that number to all but those who count failures."""
+
+    failed: Failed
+
+    def __new__(cls, score: float, failed: Failed) -> "Unsettled":
+        self = super().__new__(cls, score)
+        self.failed = failed
+        return self
+
+
 def values_of(name: str, returned: Any, expected: int) -> list[Value | Failed]:
     """What a reward returned, one value per completion, or RewardError."""
     try:
@@ -48,7 +60,7 @@ def values_of(name: str, returned: Any, expected: int) -> list[Value | Failed]:
 
 def value_of(name: str, value: Any) -> Value | Failed:
     """One completion's value as plain numbers, or RewardError."""
-    if isinstance(value, Failed):
+    if isinstance(value, Failed | Unsettled):
         return value
     if not isinstance(value, Mapping):
         return _number(name, value)

@@ -25,18 +25,24 @@ def lookup(kind: str, name: str, registry: Mapping[str, object], folder: Path) -
     """The registry's entry or the plug-in; ValueError names the nearest entry."""
     if name in registry:
         return registry[name]
-    if ":" in name:
+    if _may_be_plug_in(name, registry):
         return plug_in(name, folder)
     raise _unknown(kind, name, registry)
 
 
 def find_plug_in(name: str, registry: Mapping[str, object], folder: Path) -> None:
     """ValueError if `name` cannot be a plug-in, or its file is not there. Imports nothing."""
-    if ":" not in name:
+    if not _may_be_plug_in(name, registry):
         raise _unknown("reward", name, registry)
     source = _parts(name)[0]
     if source.endswith(".py"):
         find_file(source, folder)
+
+
+def _may_be_plug_in(name: str, registry: Mapping[str, object]) -> bool:
+    """Whether it has a colon, and not that of registered names: "parity:d1_gsm8k"."""
+    source, colon, _ = name.partition(":")
+    return bool(colon) and not any(known.startswith(f"{source}:") for known in registry)
 
 
 def _unknown(kind: str, name: str, registry: Mapping[str, object]) -> ValueError:

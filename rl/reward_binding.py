@@ -22,7 +22,7 @@ from rl.binding import Mismatch, Report, coerce, parameters
 from rl.pooled_reward import PooledReward
 from rl.resolve import find_plug_in, lookup
 from rl.reward_function import as_reward, configure
-from rl.reward_registry import known_rewards
+from rl.reward_registry import ADAPTERS, known_rewards
 
 PROCESS_KEYS = {"timeout": float, "workers": int, "memory_gib": float}
 RESERVED = ("in_process", "memory_gib", "timeout", "weight", "workers")
@@ -107,6 +107,10 @@ def _in_workers(
     folder: Path,
     report: Report,
 ) -> PooledReward | None:
+    if reference in ADAPTERS:
+        raise ValueError(
+            f"{reference!r} runs in the trainer's own process; leave out `in_process: false`"
+        )
     if reference not in registry:
         find_plug_in(reference, registry, folder)
     limits: dict[str, float | None] = {

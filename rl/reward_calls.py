@@ -6,8 +6,9 @@
 A value is a float, None ("not graded") or a dictionary of components: the reward is their sum, and
 each is logged as rewards/NAME/COMPONENT. A time-out, a crash, an exception, a NaN or an infinity
 costs that reward of the completions concerned (None); it is counted under rewards/NAME/timeouts,
-/crashes or /exceptions (together /errors) and told; it never stops a run. The wrong number of
-values or something that is no value does: nothing sensible can be done with it.
+/crashes or /exceptions (together /errors) and told; it never stops a run. So is one that `math` or
+another grader of ours scores 0 all the same (`Unsettled`). The wrong number of values or something
+that is no value does stop it: nothing sensible can be done with it.
 
 A function given here runs in this process, where nothing can end one that hangs. The rewards of a
 recipe that are the user's own run in worker processes, see `rl.pooled_reward`.
@@ -25,13 +26,17 @@ from typing import Any
 
 from transformers import TrainerState
 
-from rewards.values import FAILURES, Failed, RewardError, Value, total, values_of
+from rewards.columns import Columns, columns_of
+from rewards.values import FAILURES, Failed, RewardError, Unsettled, Value, total, values_of
 
 from .generation import as_completion
 
 __all__ = ["RewardCalls", "RewardError", "RewardFunction", "probe"]
 
 logger = logging.getLogger(__name__)
+
+# the user's own code may raise anything; Ctrl-C alone is not its doing
+RAISED = (Exception, SystemExit, asyncio.CancelledError)
 
 RewardFunction = Callable[..., Sequence[Value | Failed] | Awaitable[Sequence[Value | Failed]]]
 
@@ -109,13 +114,14 @@ class RewardCalls:
     def _checked(self, name: str, outcome: Any, expected: int) -> list[float]:
         if isinstance(outcome, RewardError):
             raise outcome
-        if isinstance(outcome, Exception | SystemExit):
+        if isinstance(outcome, RAISED):
             outcome = [Failed("exceptions", _raised(outcome))] * expected
         elif isinstance(outcome, BaseException):
             raise outcome
         values = [_finite(value) for value in values_of(name, outcome, expected)]
         failed = [value for value in values if isinstance(value, Failed)]
         self._tell(name, failed, expected)
+        failed += [value.failed for value in values if isinstance(value, Unsettled)]
         for kind in FAILURES:
             count = sum(value.kind == kind for value in failed)
             self.metrics[f"rewards/{name}/{kind}"].append(float(count))
@@ -144,7 +150,7 @@ def _attempt(function: RewardFunction, arguments: dict[str, Any]) -> Any:
     try:
         outcome = call(**arguments)
         return _Started(outcome) if call is not function else outcome  # pyright: ignore[reportArgumentType]
-    except (Exception, SystemExit) as error:  # the user's own code may raise anything
+    except RAISED as error:
         return error
 
 
@@ -164,8 +170,14 @@ def _finished(outcomes: list[Any]) -> list[Any]:
 
 
 def _run(pending: list[Awaitable[Any]]) -> list[Any]:
+    async def one(reward: Awaitable[Any]) -> Any:
+        try:
+            return await reward
+        except RAISED as error:
+            return error
+
     async def together() -> list[Any]:
-        return await asyncio.gather(*pending, return_exceptions=True)
+        return await asyncio.gather(*map(one, pending))
 
     try:
         asyncio.get_running_loop()
@@ -188,6 +200,21 @@ def _finite(value: Value | Failed) -> Value | Failed:
     return value
 
 
+def _tell_shadowed(rewards: RewardCalls, row: Mapping[str, Any]) -> None:
+    """Warn of columns that a grader does not get because they are its settings."""
+    for name, function in zip(rewards.names, rewards.functions, strict=True):
+        grader = getattr(function, "grader", None)
+        own = getattr(function, "columns", None) if grader is None else columns_of(grader)
+        for column in own.shadowed(row) if isinstance(own, Columns) else ():
+            logger.warning(
+                "reward %s is not given the column %r: a keyword-only parameter with a default is "
+                "a setting, which its entry of `rewards:` may set. To be given the column, have it "
+                "before the `*`; to keep the setting and end this warning, set it",
+                name,
+                column,
+            )
+
+
 def probe(rewards: RewardCalls, rows: Sequence[dict[str, Any]]) -> None:
     """Call every reward on two trial completions before anything long starts.
 
@@ -195,6 +222,7 @@ def probe(rewards: RewardCalls, rows: Sequence[dict[str, Any]]) -> None:
     finite numbers and None.
     """
     trial = rows[:2]
+    _tell_shadowed(rewards, trial[0])
     completions = [as_completion(row.get("completion") or "", row["prompt"]) for row in trial]
     failures: list[str] = []
     calls = replace(rewards, on_error=lambda name, why: failures.append(f"reward {name} {why}"))

@@ -41,7 +41,7 @@ FIRST_LOGS = 5  # whose mean length is the one to compare with
 DRIFT = 2.0  # times as long, or as short
 TIMEOUTS = 0.05  # share of gradings
 UNREADABLE = 0.9  # share of completions without an answer
-SEE = "see docs/rewards.md, 'Alarms' (told once a run)"
+SEE = "see docs/rewards.md, 'Monitors and alarms' (told once a run)"
 
 
 class RewardMonitor:

@@ -173,6 +173,16 @@ def test_trls_call_async_with_tensors_and_late(folder: Path) -> None:
         graded(bound(folder, "batch_short"))
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [{"name": "reward_model", "path": "x"}, {"name": "http_endpoint", "url": "http://localhost/"}],
+)
+def test_adapters_have_no_workers(folder: Path, entry: dict[str, str]) -> None:
+    assert refused(folder, {**entry, "in_process": False}) == (
+        f"R: {entry['name']!r} runs in the trainer's own process; leave out `in_process: false`"
+    )
+
+
 def test_in_process_is_in_the_trainer(folder: Path) -> None:
     function = bound(folder, "right", in_process=True)
     assert not isinstance(function, PooledReward)

@@ -10,6 +10,7 @@ from rewards import REWARDS, with_batch
 from rl.recipe import RecipeError, load_recipe
 from rl.resolve import lookup, plug_in
 from rl.reward_binding import BoundReward, bind_reward
+from rl.reward_registry import known_rewards
 
 MINE = """
 from dataclasses import dataclass
@@ -119,6 +120,8 @@ def test_settings_reach_the_batch_version_too(folder: Path, monkeypatch) -> None
 
 
 SENTENCES = {
+    "parity:d1_gsm8": "R: unknown reward 'parity:d1_gsm8'; did you mean 'parity:d1_gsm8k'? Known: "
+    f'{", ".join(sorted(known_rewards()))}. Your own: "my_file.py:my_reward".',
     "mine.py:scor": "R: 'mine.py:scor': mine.py has no 'scor'; did you mean 'score'? It defines: "
     "LIMIT, MODELS, MeanField, SPEC, Sharper, Shorter, dataclass, neither, score, slow_score, "
     "trl_reward.",

@@ -1,6 +1,7 @@
 """Reward functions of every kind: good, asynchronous, failing, and wrong."""
 
 import asyncio
+import functools
 import logging
 import math
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from rewards import per_completion
 from rewards.values import FAILURES
 from rl.reward_calls import RewardCalls, RewardError, probe
 
@@ -111,6 +113,24 @@ async def fails_later(**columns: Any) -> list[float]:
 
 def fails(**columns: Any) -> list[float]:
     raise KeyError("answer")
+
+
+@pytest.mark.parametrize("error", [SystemExit(2), asyncio.CancelledError()])
+@pytest.mark.parametrize("later", [False, True])
+def test_a_reward_that_exits_or_is_cancelled_does_not_end_the_run(
+    error: BaseException, later: bool
+) -> None:
+    async def leaves_later(**columns: Any) -> list[float]:
+        raise error
+
+    def leaves(**columns: Any) -> list[float]:
+        raise error
+
+    rewards = calls(leaves_later if later else leaves, correct)
+    found = run(rewards)
+    assert [row[1] for row in found] == [1.0, 0.0]
+    assert all(math.isnan(row[0]) for row in found)
+    assert rewards.errors == {"reward_0": 2}
 
 
 @pytest.mark.parametrize("failing", [fails, fails_later])
@@ -221,6 +241,24 @@ def test_probe_passes_messages_where_prompts_are_messages() -> None:
     row = {"prompt": [{"role": "user", "content": "hi"}]}
     probe(calls(lambda completions, **_: seen.extend(completions) or [1.0]), [row])
     assert seen == [[{"role": "assistant", "content": ""}]]
+
+
+def test_probe_tells_of_a_column_that_is_taken_for_a_setting(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def score(completion: str, *, answer: str = "") -> float:
+        return float(completion == answer)
+
+    def told() -> list[str]:
+        caplog.clear()
+        probe(calls(per_completion(functools.partial(score, **bound))), ROWS)
+        return [record.getMessage() for record in caplog.records]
+
+    bound: dict[str, str] = {}
+    (message,) = told()
+    assert "reward reward_0 is not given the column 'answer': a keyword-only parameter" in message
+    bound = {"answer": "5"}
+    assert told() == []
 
 
 @pytest.mark.parametrize("wrong", [fails, fails_later, returning([math.nan, 1.0])])

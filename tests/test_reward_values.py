@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from rewards.values import FAILURES, Failed
+from rewards.values import FAILURES, Failed, Unsettled
 from rl.reward_calls import RewardCalls, RewardError
 from tests.test_reward_calls import calls, returning, run, take_logs
 
@@ -33,6 +33,18 @@ def test_ways_to_fail_are_counted_apart(caplog: pytest.LogCaptureFixture) -> Non
         for name, each in counts.items()
         for kind, n in zip(FAILURES, each, strict=True)
     }
+
+
+def test_a_score_that_stands_after_a_failure_is_paid_and_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """`math` scores 0 what it could not compare in time, and the log must say so."""
+    late = Unsettled(0.0, Failed("timeouts", "was late"))
+    rewards = calls(returning([late, 1.0]))
+    assert run(rewards) == [[0.0], [1.0]]
+    assert rewards.errors == {"reward_0": 1}
+    assert kinds(rewards)["rewards/reward_0/timeouts"] == [1.0]
+    assert caplog.records == []  # the pool has told
 
 
 def test_components_add_up_and_are_logged_by_name() -> None:

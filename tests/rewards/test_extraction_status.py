@@ -115,6 +115,15 @@ def test_styles(style: str, text: str, answer: str | None):
     assert extract(text, style=style).text == answer
 
 
+def test_a_regex_without_end_finds_nothing_and_is_asked_once():
+    """`re` cannot be interrupted: in this process the first line would take years."""
+    text, start = "a" * 60 + "!", time.perf_counter()
+    for _ in range(5):
+        assert extract(text, style=r"regex:(a+)+$").text is None
+    assert 0.9 < time.perf_counter() - start < 4.0
+    assert extract("x = 7", style=r"regex:x = (\d)").text == "7"
+
+
 def test_a_broken_json_object_is_garbled():
     text = '{"why": "6 and 1", "answer": "7", '
     assert extract(text, style="json:answer").status == "garbled"

@@ -6,6 +6,7 @@ import pytest
 
 from rewards import Outcome, WorkerPool, math_correct
 from rewards.math_answer import POOL, decide, grade_math
+from rewards.values import Unsettled
 
 
 def in_box(answer: str) -> str:
@@ -127,11 +128,16 @@ def test_settled_pairs_are_remembered(math_pool: WorkerPool):
     assert math_pool.counts.total() == before + 1
 
 
-def test_what_was_killed_is_wrong_and_not_remembered():
+def test_what_was_killed_is_wrong_counted_and_not_remembered():
     class Late:
+        limit = 3.0
+
         def run(self, calls: Sequence[object]) -> list[Outcome]:
             return [Outcome("timeout") for _ in calls]
 
     pair = ([r"\boxed{z+18}"], ["18+z"])
-    assert grade_math(*pair, pool=Late()) == [0.0]
+    (late,) = grade_math(*pair, pool=Late())
+    assert late == 0.0
+    assert isinstance(late, Unsettled)
+    assert (late.failed.kind, late.failed.why) == ("timeouts", "was not done within 3 s per answer")
     assert grade_math(*pair) == [1.0]

@@ -4,6 +4,7 @@ import pytest
 
 from rewards import REWARDS, WorkerPool, per_completion
 from rewards.math_verify_grader import POOL, grade_as_published
+from rewards.values import Unsettled
 
 
 @pytest.mark.slow
@@ -32,5 +33,8 @@ def test_it_is_what_math_verify_says():
 def test_a_hang_is_ended_and_scores_nothing():
     pool = WorkerPool(POOL.target, workers=1, limit=2.0)
     texts = [r"\boxed{9^{9^{9^{9^9}}}}", r"\boxed{2^{2^{2^{100}}}} is \boxed{7}"]
-    assert grade_as_published(texts, ["9", "7"], pool=pool) == [0.0, 0.0]
+    found = grade_as_published(texts, ["9", "7"], pool=pool)
+    assert found == [0.0, 0.0]
+    assert isinstance(found[0], Unsettled)
+    assert found[0].failed.kind == "timeouts"
     pool.close()

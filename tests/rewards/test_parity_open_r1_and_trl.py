@@ -14,6 +14,7 @@ from trl.rewards import (
 
 from rewards import PARITY
 from rewards.parity_pool import POOL
+from rewards.values import Unsettled
 
 
 def chat(*texts: str) -> list[list[dict[str, str]]]:
@@ -140,7 +141,9 @@ def test_trl_accuracy_and_cosine_are_trls():
 def test_what_hangs_trl_costs_the_limit_and_is_wrong(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(POOL, "limit", 2.0)
     tower = r"\boxed{9^{9^{9^{9^{9}}}}}"
-    assert grade("trl_accuracy", tower, r"\boxed{3}", solution=["$3$", "$3$"]) == [0.0, 1.0]
+    found = grade("trl_accuracy", tower, r"\boxed{3}", solution=["$3$", "$3$"])
+    assert found == [0.0, 1.0]
+    assert isinstance(found[0], Unsettled)  # counted as a time-out
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@ import math
 import pytest
 from trl.rewards import get_repetition_penalty_reward, get_soft_overlong_punishment
 
-from rewards import cosine, overlong, repetition
+from rewards import REWARDS, cosine, overlong, repetition
+from rewards.values import Failed, Unsettled
 
 
 def chat(*texts: str) -> list[list[dict[str, str]]]:
@@ -86,6 +87,15 @@ def test_cosine_skips_what_its_grader_skips():
     assert found == [pytest.approx(1.0, abs=1e-3), None]
 
 
+def test_cosine_keeps_the_note_that_its_grader_was_too_slow(monkeypatch: pytest.MonkeyPatch):
+    late = Unsettled(0.0, Failed("timeouts", "was late"))
+    monkeypatch.setitem(REWARDS, "slow", lambda completion: late)
+    (found,) = cosine(["?"], ["x"], [[1] * 100], reward="slow", max_length=100)
+    assert found == -0.5
+    assert isinstance(found, Unsettled)
+    assert found.failed is late.failed
+
+
 @pytest.mark.parametrize(
     ("reward", "settings", "message"),
     [
@@ -96,6 +106,8 @@ def test_cosine_skips_what_its_grader_skips():
         (cosine, {"max_length": 0}, "max_length is 0"),
         (cosine, {"reward": "cosine"}, "the name of a grader"),
         (cosine, {"reward": "countdwn"}, "the name of a grader"),
+        (cosine, {"reward": "overlong"}, "the name of a grader"),
+        (cosine, {"reward": "parity:trl_accuracy"}, "the name of a grader"),
         (repetition, {"ngram": 0}, "ngram >= 1"),
         (repetition, {"max_penalty": 1.0}, "max_penalty <= 0"),
         (repetition, {"completion_ids": None}, "set unit: words"),
