@@ -64,6 +64,7 @@ def prepare(recipe: Recipe, *, overwrite: bool = False) -> Prepared:
     if scheme.grades:
         probe(rewards, rows)
     loaded = load_trainable(recipe.model, args)
+    _check_blocks(recipe, loaded, args.shape.length)
     rows = _fitting(rows, loaded, args, scheme)
     if args.process_index == 0:
         write_resolved(recipe, str(args.output_dir), overwrite=overwrite)
@@ -80,6 +81,20 @@ def prepare(recipe: Recipe, *, overwrite: bool = False) -> Prepared:
 
 def evaluates(recipe: Recipe) -> bool:
     return "evaluation" in recipe.raw
+
+
+def _check_blocks(recipe: Recipe, loaded: LoadedModel, length: int) -> None:
+    """The steps of training and evaluation must fit the blocks that the model writes in."""
+    if recipe.sampler is None or loaded.block_size is None:
+        return
+    modes = recipe.evaluation.samplers(recipe.sampler) if evaluates(recipe) else {}
+    for sampler in (recipe.sampler, *(s for some in modes.values() for s in some.values())):
+        try:
+            sampler.for_blocks(loaded.block_size).validate(length)
+        except ValueError as error:
+            raise ValueError(
+                f"sampler: {error} ({loaded.spec.name} writes in blocks of {loaded.block_size})"
+            ) from None
 
 
 def _monitored(recipe: Recipe) -> Rows:

@@ -54,7 +54,10 @@ class PrefixCache:
         """What to do for these rows, with the block number of each token; None: nothing."""
         if self._ids is not None and torch.equal(self._ids, prefix):
             return None
-        distinct_UP, row_N = prefix.unique(dim=0, return_inverse=True)
+        if prefix.shape[1]:
+            distinct_UP, row_N = prefix.unique(dim=0, return_inverse=True)
+        else:  # nothing is finished yet
+            distinct_UP, row_N = prefix[:1], prefix.new_zeros(len(prefix))
         at_N = torch.arange(len(row_N), device=row_N.device)
         some_U = at_N.new_zeros(len(distinct_UP)).scatter(0, row_N, at_N)
         known_U, source_U = self._known(distinct_UP, block[some_U])

@@ -129,6 +129,22 @@ class Sampler(ABC):
                 f"of {blocks} from {blocks} to {length}"
             )
 
+    def for_blocks(self, size: int | None) -> "Sampler":
+        """This sampler for a model that writes in blocks of `size` tokens, which it must not cross.
+
+        Blocks of a multiple of `size`, or none, become those of the model; smaller ones stay.
+        """
+        if size is None:
+            return self
+        if self.block_length is None or self.block_length % size == 0:
+            return replace(self, block_length=size)
+        if size % self.block_length:
+            raise ValueError(
+                f"sampler.block_length is {self.block_length}, but the model writes in blocks of "
+                f"{size} tokens; use {size}, a divisor of it, or null for the model's own"
+            )
+        return self
+
     def __call__(
         self,
         denoiser: RolloutDenoiser,
@@ -147,6 +163,13 @@ class Sampler(ABC):
         stop_after: return when so many steps are done, counting those of `start`.
         record: steps whose `predictions` of the whole completion are kept.
         """
+        blocks = denoiser.block_size if isinstance(denoiser, BlockwiseDenoiser) else None
+        fitting = self.for_blocks(blocks)
+        if fitting != self:
+            return fitting(
+                denoiser, prompt_ids, prompt_mask, length, seeds,
+                start=start, stop_after=stop_after, record=record,
+            )  # fmt: skip
         self.validate(length)
         width = self.block_length or length
         B, device = len(prompt_ids), prompt_ids.device
@@ -250,11 +273,6 @@ class Sampler(ABC):
         if not isinstance(denoiser, BlockwiseDenoiser) or denoiser.block_size is None:
             return torch.zeros(B, dtype=torch.long, device=device), none_BL
         width = self.block_length or length
-        if denoiser.block_size % width:
-            raise ValueError(
-                f"sampler.block_length is {self.block_length}, but the model writes in blocks of "
-                f"{denoiser.block_size} tokens; use {denoiser.block_size} or a divisor of it"
-            )
         shared_B, opens_BL = denoiser.blocks(prompt_mask, length)
         if bool(opens_BL.any()) and width > 1 and self.steps * width < 2 * length:
             raise ValueError(

@@ -174,11 +174,25 @@ def test_sampler_settings_that_do_not_fit_the_blocks():
     text = torch.zeros(1, 4, dtype=torch.long)
     real = torch.ones_like(text, dtype=torch.bool)
     denoiser = ModelDenoiser.of(tiny("sdar", "absolute", "block", 0, False))
-    with pytest.raises(ValueError, match=r"block_length is None, .* blocks of 4 tokens; use 4"):
-        LowConfidence(steps=8)(denoiser, text, real, 8, seeds=[0])
+    with pytest.raises(ValueError, match=r"block_length is 3, .* blocks of 4 tokens; use 4"):
+        LowConfidence(steps=9, block_length=3)(denoiser, text, real, 9, seeds=[0])
     denoiser = ModelDenoiser.of(tiny("sdar", "response", "causal", 0, True))
     with pytest.raises(ValueError, match=r"steps is 2: 1 a block, .* use at least 4 steps"):
         LowConfidence(steps=2, block_length=4)(denoiser, text, real, 8, seeds=[0])
+
+
+@pytest.mark.parametrize("width", [None, 8])
+def test_larger_blocks_of_a_sampler_become_those_of_the_model(width: int | None):
+    """A recipe with blocks of 32 tokens runs with a model whose blocks have 4."""
+    text, real = torch.zeros(2, 3, dtype=torch.long), torch.ones(2, 3, dtype=torch.bool)
+    denoiser = ModelDenoiser.of(tiny("sdar", "absolute", "block", 0, False))
+    own, larger = (
+        LowConfidence(steps=4, block_length=w)(denoiser, text, real, 8, seeds=[0, 1])
+        for w in (4, width)
+    )
+    assert torch.equal(own.completion_ids, larger.completion_ids)
+    assert torch.equal(own.block_map, larger.block_map)
+    assert own.block_map.tolist() == [[0, 1, 1, 1, 1, 2, 2, 2]] * 2
 
 
 def test_gradients_reach_the_weights_through_the_finished_text_too():

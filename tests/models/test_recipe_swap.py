@@ -14,9 +14,9 @@ RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "llada_8b_gsm8k_mean_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["dream", "llada_moe"])
-def test_two_optimizer_steps(name: str, tmp_path: Path, shared_data: Path) -> None:
-    """Shifted, and with experts. The rest makes it fit a CPU and a test."""
+@pytest.mark.parametrize(("name", "steps"), [("dream", 4), ("llada_moe", 4), ("sdar", 8)])
+def test_two_optimizer_steps(name: str, steps: int, tmp_path: Path, shared_data: Path) -> None:
+    """Shifted, with experts, and in blocks of 4. The rest makes it fit a CPU and a test."""
     make_tiny_checkpoint(name, tmp_path / name)
     lines = (shared_data / "gsm8k" / "train.jsonl").read_text(encoding="utf-8").splitlines()
     (tmp_path / "train.jsonl").write_text("\n".join(lines[:64]), encoding="utf-8")
@@ -29,7 +29,7 @@ def test_two_optimizer_steps(name: str, tmp_path: Path, shared_data: Path) -> No
         "trainer.max_steps=2",
         "trainer.num_iterations=2",  # passes over a rollout, 12 in the recipe
         "trainer.max_completion_length=32",  # one block of the sampler
-        "sampler.steps=4",
+        f"sampler.steps={steps}",
     ]
     assert rl.train.main([str(RECIPE), *overrides]) == 0
     history = json.loads((tmp_path / "run" / "log_history.json").read_text())
