@@ -51,7 +51,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Listing:
-    """Several answers. `joint`: what stands between them: "or", "and" or a comma."""
+    r"""Several answers. `joint`: what stands between them: "or", "and" or a comma; \{ for a set."""
 
     parts: tuple["Form", ...]
     joint: str = ","

@@ -35,8 +35,8 @@ JOINTS = re.compile(
     re.IGNORECASE,
 )
 LEAD_IN = re.compile(
-    r"(?:\\text\{)?(?P<lead>(?:[A-Za-z]{2,}|a|A|I|[A-Za-z](?=\s+(?:is|equals)\b))(?:['\s-]+"
-    r"[A-Za-z]+)*?)\s*\}?(?:\s*[:=]\s*|\s+(?:is|are|equals)\b\s*:?\s*)(?P<rest>\S.*)",
+    r"(?:\\text\{)?(?P<lead>(?:[A-Za-z]{2,}|[aAI](?=\s+[A-Za-z]{2})|[A-Za-z](?=\s+(?:is|equals)\b))"
+    r"(?:['\s-]+[A-Za-z]+)*?)\s*\}?(?:\s*[:=]\s*|\s+(?:is|are|equals)\b\s*:?\s*\}?\s*)(?P<rest>\S.*)",
     re.DOTALL,
 )
 CODAS = ("altogether", "in total", "total", "in all", "respectively")  # "72 clips, altogether"
@@ -49,7 +49,7 @@ HEDGES = frozenset(
 )
 CLOCK = re.compile(r"(\d{1,2}):([0-5]\d)(?::00)?\s*(?:([ap])\.?\s?m\.?)?", re.IGNORECASE)
 CHOICE = re.compile(
-    r"(?:(?i:option|choice|answer)\b\s*:?\s*)?"
+    r"(?:(?i:option|choice|answer|graph|figure)\b\s*:?\s*)?"
     r"(?:\((?P<inside>[A-J])\)|(?P<marked>[A-J])\s*[).:]|(?P<bare>[A-J]))"
     r"(?:\s*(?P<content>(?<=[).:\s])[^\s+*/^=<>_,!].*))?",
     re.DOTALL,
@@ -61,8 +61,9 @@ BASES = {
 }  # fmt: skip
 BASE = r"(?P<base{0}>\d{{1,2}}|" + "|".join(BASES) + ")"
 BASED = re.compile(
-    r"\(?(?P<digits>[0-9A-Z]+)\)?\s*(?:_\s*\{?\s*(?:\\text\{\s*)?" + BASE.format(1)
-    + r"\s*\}?\s*\}?|\(?\s*(?:\\text\{)?\s*\(?\s*(?:in\s+)?base[\s}~-]*" + BASE.format(2)
+    r"\(?(?P<digits>[0-9A-Z]+)\)?\s*(?:_\s*\{?\s*(?:\\text\{\s*)?\(?\s*(?:base\s*\}?\s*)?"
+    + BASE.format(1)
+    + r"\s*\)?\s*\}?\s*\}?|\(?\s*(?:\\text\{)?\s*\(?\s*(?:in\s+)?base[\s}~-]*" + BASE.format(2)
     + r"\s*\}?\s*\)?\s*\}?)"
 )  # fmt: skip
 MATRIX = re.compile(
@@ -168,7 +169,7 @@ def _special(text: str) -> Form | None:
     bare = re.sub(r"\\text\s*\{([^{}]*)\}", r"\1", text).strip()
     if match := CLOCK.fullmatch(bare):
         return Clock(int(match[1]), int(match[2]), (match[3] or "").lower())
-    if match := CHOICE.fullmatch(bare):
+    if match := CHOICE.fullmatch(re.sub(r"\\(?:mathbf|mathrm)\s*\{([A-J])\}", r"\1", bare)):
         letter = match["inside"] or match["marked"] or match["bare"]
         content = (match["content"] or "").strip()
         if not (match["bare"] and content) and not OTHER_CHOICE.search(content):
@@ -231,12 +232,14 @@ def _bracketed(text: str) -> Form | None:
         inside = text[len(opening) : -len(closing)].strip()
         if opening == r"\{" and not inside:
             return Words(EMPTY[0])
+        if opening == r"\{" and words_of(inside) == EMPTY[0]:
+            return Words(text)  # the set that holds the empty set
         if opening == r"\{":
             builder, bars = split(inside, "|", ":")
             if bars and builder[1]:
                 return read(builder[1])
             form = read(inside)
-            return form if isinstance(form, Listing) else Listing((form,))
+            return Listing(form.parts if isinstance(form, Listing) else (form,), r"\{")
         parts, commas = split(inside, ",", ";")
         if commas and all(parts):
             return Group(opening, tuple(map(read, parts)), closing)
@@ -258,7 +261,7 @@ def _encloses(text: str) -> bool:
 
 def _both_signs(part: str) -> Iterator[str]:
     r"""1 \pm \sqrt{2} stands for two answers."""
-    if not PLUS_MINUS.search(part) or "," in part or r"\{" in part:
+    if not (PLUS_MINUS.search(part) or MINUS_PLUS.search(part)) or "," in part or r"\{" in part:
         yield part
         return
     for plus, minus in (("+", "-"), ("-", "+")):

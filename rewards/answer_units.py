@@ -42,6 +42,9 @@ NAMES = {
 SYNONYMS = {alias: name for name, aliases in NAMES.items() for alias in (name, *aliases.split())}
 SHORT = {"mph": (("mile", 1), ("hour", -1)), "kph": (("km", 1), ("hour", -1))}
 CURRENCIES = {
+    "US\\$": "dollar",
+    "US$": "dollar",
+    "USD": "dollar",
     "\\$": "dollar",
     "$": "dollar",
     "\N{POUND SIGN}": "sterling",
@@ -49,8 +52,10 @@ CURRENCIES = {
     "\N{EURO SIGN}": "euro",
     "\\euro": "euro",
     "\N{YEN SIGN}": "yen",
+    "\N{CENT SIGN}": "cent",
     "\N{INDIAN RUPEE SIGN}": "rupee",
 }
+MONEY = frozenset((*CURRENCIES.values(), "cent"))
 SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 # they change the value, or hedge: no unit
 CHANGING = frozenset(
@@ -63,13 +68,15 @@ CHANGING = frozenset(
         " infinity is are was undefined unknown maybe sin cos tan log ln",
     )
 )
-IDLE = frozenset(("of", "the", "a", "an", "in", "each", "total", "altogether"))
+IDLE = frozenset(("of", "the", "a", "an", "each", "total", "altogether"))
 POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 RAISED = {"squared": 2, "cubed": 3}
 
 POWER = r"(?:\s*\^\s*(?:\{\s*-?\d\s*\}|-?\d))?"
 WORD = rf"(?:\\text\{{[^{{}}\d]*\}}|(?<![A-Za-z\\])[A-Za-z]{{2,}}\.?){POWER}"
 TAIL = re.compile(rf"\s*{WORD}(?:(?:\s|/|\\cdot|,(?=\s))*{WORD})*\s*$")
+# 864 in^2, but 12 in total
+PREPOSITION = re.compile(r"\bin\b(?=[\s{}]+(?!per\b)[A-Za-z])", re.IGNORECASE)
 PIECE = re.compile(r"(?P<word>[A-Za-z]+)|\^\s*\{?\s*(?P<power>-?\d)|(?P<per>/)")
 DEGREES = re.compile(r"\s*(?:\^\s*(?:\{\s*\\circ\s*\}|\\circ)|\\degree)\s*([CF])?\s*$")
 ANGLE = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![A-Za-z])")  # of what follows it
@@ -89,25 +96,33 @@ def split_unit(text: str) -> tuple[str, Unit]:
         return number, unit
     said = read_unit(match[0])
     bare = number[: match.start()].strip()
-    glued = bare[-1:].isalpha() or (match[0][0].isalpha() and said and said[0][0] not in NAMES)
+    known = bool(said) and said[0][0] in NAMES
+    variable = bare[-1:].isalpha() and not bare.endswith(r"\pi")
+    marked = match[0].lstrip().startswith("\\")
+    glued = (variable and not (marked and known)) or (match[0][0].isalpha() and said and not known)
     if said is None or glued or not re.search(r"\d|\\pi|\\sqrt", bare):
         return number, unit
     scales = [name for name, _ in said if name in SCALES]
     if scales:
         bare = f"({bare}) * 10^{{{sum(SCALES[name] for name in scales)}}}"
         said = tuple(x for x in said if x[0] not in SCALES)
-    return bare, said or unit
+    return bare, tuple(sorted((*unit, *said))) if _is_rate(said) else said or unit
+
+
+def _is_rate(unit: Unit) -> bool:
+    """Per day."""
+    return bool(unit) and all(power < 0 for _, power in unit)
 
 
 def read_unit(text: str) -> Unit | None:
     """None if a word in it changes the value of the number before it."""
     powers: Counter[str] = Counter()
     last, sign, pending = "", 1, 1
-    for piece in PIECE.finditer(text.replace(r"\text", " ")):
+    for piece in PIECE.finditer(PREPOSITION.sub(" ", text.replace(r"\text", " "))):
         word = (piece["word"] or "").lower()
         if word in CHANGING or (word in RAISED and not last):
             return None
-        if piece["per"] or (word in ("per", "an") and last):
+        if piece["per"] or word == "per" or (word == "an" and last):
             sign = -1
         elif piece["power"] and last:
             powers[last] += sign * (int(piece["power"]) - 1)
@@ -129,6 +144,8 @@ def fits(gold: Unit, answer: Unit) -> bool:
     """True if the two units do not contradict each other."""
     if not gold or not answer or gold == answer:
         return True
+    if len(gold) == 1 and gold[0][0] in MONEY and _is_rate(tuple({*answer} - {*gold})):
+        return gold[0] in answer  # $5 may be $5 per day
     if (("unit" in dict(gold)) or ("unit" in dict(answer))) and len(gold) == len(answer) == 1:
         return gold[0][1] == answer[0][1]
     known = [{x for x in unit if x[0] in NAMES} for unit in (gold, answer)]

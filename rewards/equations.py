@@ -8,18 +8,21 @@ Worker process only.
 
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 
 from rewards.answer_forms import Form, Listing, Relation
 from rewards.answer_reading import read
-from rewards.expression_value import Uncomputable, same_ratio
+from rewards.answer_units import split_unit
+from rewards.expression_value import Uncomputable, difference, number, same_ratio
 from rewards.latex_expression import Node, Unreadable, parse
 from rewards.real_sets import TURNED
 
 LABEL = re.compile(  # x, a_1, f(2), f^{-1}(x), \angle ABC, \text{proj}_{\mathbf{b}} \mathbf{a}
     r"(?:\\text\{[^{}]*+\}|\\(?!(?:frac|sqrt|cdot|times|pm|pi|infty)(?![A-Za-z]))[A-Za-z]++"
     r"|[A-Za-z]'*+|\||_(?:\w|\{(?:[^{}]|\{[^{}]*+\})*+\})|\{\s*+\\?[A-Za-z]++\s*+\}"
-    r"|\^\{-1\}(?=\s*\()|\([A-Za-z0-9,\s]++\)|\s)++"
+    r"|\^\{-1\}(?=\s*\()|\((?:\\[A-Za-z]++|[A-Za-z0-9,\s])++\)|\s)++"
 )
+DECIMAL = re.compile(r"-?\s?\d+(?:\.(\d*))?")
 INEQUALITIES = frozenset(TURNED) - {"="}
 
 
@@ -52,6 +55,21 @@ def assigned(sides: Sequence[str]) -> tuple[str, str] | None:
 
 def _mentions(expression: str, name: str) -> bool:
     return bool(re.search(rf"(?<![A-Za-z\\]){re.escape(name)}(?![A-Za-z_])", expression))
+
+
+def before_rounding(form: Form) -> str | None:
+    r"""\sqrt{117} of d = \sqrt{117} \approx 10.82, if the decimal is that number rounded."""
+    if not isinstance(form, Relation) or form.operators[-1] != r"\approx":
+        return None
+    exact, rounded = (split_unit(side)[0] for side in form.sides[-2:])
+    decimal = DECIMAL.fullmatch(rounded)
+    if decimal is None or len(exact) == 1:
+        return None
+    try:
+        apart = difference(number(parse(exact)), Fraction(rounded.replace(" ", "")))
+    except (Unreadable, Uncomputable):
+        return None
+    return form.sides[-2] if abs(apart) * 10 ** len(decimal[1] or "") < 1 else None
 
 
 def is_inequality(form: Form) -> bool:

@@ -37,6 +37,7 @@ from rewards.answer_reading import is_wordy, read, words_of
 from rewards.answer_units import fits, split_unit
 from rewards.equations import (
     assigned,
+    before_rounding,
     equated,
     is_inequality,
     labels_of,
@@ -47,6 +48,7 @@ from rewards.equations import (
 from rewards.math_text import LONGEST, is_deep, plain, spelling
 from rewards.number_equality import same_number, same_quantity
 from rewards.real_sets import real_set, same_set
+from rewards.spelled_numbers import spelled_number
 
 
 def equal(gold: str, answer: str) -> bool:
@@ -79,6 +81,9 @@ def _alone(gold: Form, answer: Form) -> bool | None:
             return gold == answer
         case Clock(), Clock():
             return _same_clock(gold, answer)
+        case (Quantity(number), Words(words)) | (Words(words), Quantity(number)):
+            spelled = spelled_number(words)
+            return None if spelled is None else same_number(number, str(spelled))
         case Quantity(), Clock():
             return answer.minute == 0 and same_number(gold.number, str(answer.hour))
         case Clock(), Quantity():
@@ -112,6 +117,8 @@ def _choice(gold: Form, answer: Form) -> bool | None:
 
 def _equation(gold: Form, answer: Form) -> bool | None:
     """Equations with each other; and "x = 5" with 5."""
+    if (exact := before_rounding(answer)) is not None and same(gold, read(exact)):
+        return True
     golds, answers = equated(gold), equated(answer)
     if golds and answers:
         a, b = assigned(golds), assigned(answers)
@@ -134,8 +141,9 @@ def _equation(gold: Form, answer: Form) -> bool | None:
 def _set(gold: Form, answer: Form) -> bool | None:
     r"""Sets of real numbers, and inequalities; x \in \{1, 2\} is a list."""
     kinds = [isinstance(form, Union | Group) or is_inequality(form) for form in (gold, answer)]
-    if not any(kinds):
+    if not any(kinds) and None in (real_set(gold), real_set(answer)):
         return None
+    gold, answer = _united(gold, answer), _united(answer, gold)
     inside = _member(gold), _member(answer)
     if inside != (gold, answer):
         names = {form.sides[0] for form in (gold, answer) if isinstance(form, Relation)}
@@ -162,7 +170,10 @@ def _many(gold: Form, answer: Form) -> bool | None:
         case Listing(), Listing():
             return _same_list(gold, answer)
         case (Group(), Listing()) | (Listing(), Group()):
-            square = any(form.opening == "[" for form in (gold, answer) if isinstance(form, Group))
+            if any(isinstance(form, Listing) and form.joint == r"\{" for form in (gold, answer)):
+                return False
+            groups = [form for form in (gold, answer) if isinstance(form, Group)]
+            square = any("[" in form.opening or "]" in form.closing for form in groups)
             return not square and _in_order(unlabelled(gold.parts), unlabelled(answer.parts))
         case Matrix(rows), Group(_, parts) if len(rows) == 1 or all(len(r) == 1 for r in rows):
             return _in_order([cell for row in rows for cell in row], parts)
@@ -197,6 +208,8 @@ def _same_list(gold: Listing, answer: Listing) -> bool:
     names = [labels_of(form.parts) for form in (gold, answer)]
     if any(len(set(labels)) > 1 for labels in names):  # x = 1, y = 2
         if all(all(labels) for labels in names):
+            if len({len(set(labels)) for labels in names}) > 1:
+                return False
             return _any_order(gold.parts, answer.parts)
         if any(any(labels) and not all(labels) for labels in names):
             return False
@@ -204,6 +217,14 @@ def _same_list(gold: Listing, answer: Listing) -> bool:
     if names[0][0] and names[1][0] and names[0][0] != names[1][0]:
         return False
     return _any_order(unlabelled(gold.parts), unlabelled(answer.parts))
+
+
+def _united(form: Form, other: Form) -> Form:
+    r"""(0, 1) or (2, 3), beside a union, as the union."""
+    groups = isinstance(form, Listing) and all(isinstance(x, Group | Union) for x in form.parts)
+    if groups and isinstance(form, Listing) and form.joint == "or" and isinstance(other, Union):
+        return Union(form.parts)
+    return form
 
 
 def _member(form: Form) -> Form:

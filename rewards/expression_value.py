@@ -254,7 +254,7 @@ def _call(name: str, arguments: list[Value]) -> Value:
     if name in ("floor", "ceil") and isinstance(x, Fraction):
         return Fraction(math.floor(x) if name == "floor" else math.ceil(x))
     x = _mp(x)
-    if abs(x) > MAX_LOG:
+    if abs(x) > MAX_LOG and name not in ("ln", "log", "lg"):
         raise Uncomputable("too large an argument")
     try:
         if name in ("log", "lg"):

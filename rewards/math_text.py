@@ -9,11 +9,17 @@ import re
 import unicodedata
 from fractions import Fraction
 
+from rewards.digits import ascii_digits
+
 LONGEST = 500  # characters; no answer is longer
 DEEPEST = 30  # brackets within each other
 
 SUPERSCRIPTS = "\N{SUPERSCRIPT ZERO}\xb9\xb2\xb3" + "".join(map(chr, range(0x2074, 0x207A)))
 RAISED = str.maketrans(SUPERSCRIPTS + "\N{SUPERSCRIPT MINUS}", "0123456789-")
+SUBSCRIPT = re.compile("[\u2080-\u2089]+")
+OTHER_NUMBER = re.compile(
+    "[\u2150-\u215f\u2189\u2460-\u249b\u24ea-\u24ff\u2776-\u2793]"
+)  # 1/5, (1)
 CHARACTERS = str.maketrans(
     {
         "\N{MINUS SIGN}": "-",
@@ -27,6 +33,7 @@ CHARACTERS = str.maketrans(
         "\N{LESS-THAN OR EQUAL TO}": r"\leq ",
         "\N{GREATER-THAN OR EQUAL TO}": r"\geq ",
         "\N{NOT EQUAL TO}": r"\neq ",
+        "\N{ALMOST EQUAL TO}": r"\approx ",
         "\N{UNION}": r"\cup ",
         "\N{INTERSECTION}": r"\cap ",
         "\N{ELEMENT OF}": r"\in ",
@@ -52,18 +59,24 @@ CHARACTERS = str.maketrans(
 SPACES = re.compile(r"[\s\u00a0\u2000-\u200a\u202f\u3000]+")
 INVISIBLE = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 NO_MEANING = re.compile(
-    r"\\(?:left|right|displaystyle|textstyle|limits|[bB]igg?[lrm]?)(?![A-Za-z])|\\!"
+    r"\\(?:left|right|displaystyle|textstyle|limits|small|large|[bB]igg?[lrm]?)(?![A-Za-z])|\\!"
+    r"|\\(?:text)?color\s*\{[A-Za-z!\d]{1,30}\}"
 )
 DELIMITERS = re.compile(r"(?<!\\)\\[()\[\]]|(?<=\\\\)\s*\[-?\d+\.?\d*(?:pt|ex|em)\]")
 DOLLAR = re.compile(r"(?<!\\)\$")
 THIN = re.compile(r"(?<!\\)\\[,;:> ]|\\(?:quad|qquad|thinspace)(?![A-Za-z])|(?<!\\)~")
+FUNCTIONS = "arcsin|arccos|arctan|sin|cos|tan|cot|sec|csc|ln|log|exp"
 REPLACED = tuple(
     (re.compile(pattern), new)
     for pattern, new in (
         (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"),
+        (r"\{([^{}]*?)\\over(?![A-Za-z])([^{}]*)\}", r"\\frac{\1}{\2}"),
+        (r"\{\s*\\rm\s+([^{}]{2,})\}", r"\\text{\1}"),
+        (r"\{\s*\\rm\s+([^{}])\}", r"{\\text{\1}}"),
         (r"\\(?:leqslant|leqq|le)(?![A-Za-z])|<=|=<", r"\\leq "),
         (r"\\(?:geqslant|geqq|ge)(?![A-Za-z])|>=", r"\\geq "),
         (r"\\ne(?![A-Za-z])|!=", r"\\neq "),
+        (r"\\(?:approxeq|simeq)(?![A-Za-z])", r"\\approx"),
         (r"\\lt(?![A-Za-z])", "<"),
         (r"\\gt(?![A-Za-z])", ">"),
         (r"\\colon(?![A-Za-z])", ":"),
@@ -78,15 +91,23 @@ REPLACED = tuple(
         (r"\^\s*(?:\{\s*\\prime\s*\}|\\prime(?![A-Za-z]))", "'"),
         (r"(?<![\w.])(\d++(?:\.\d*+)?+)[eE]([+-]?\d++)(?![\w.])", r"\1*10^{\2}"),
         (r"\\%", "%"),
-        (r"\\(?:text|mbox|textrm|textnormal|textup|mathsf|hbox)\s*\{", r"\\text{"),
-        (r"\\(?:textbf|textit|emph|underline|mathbf)\s*\{(?=[^{}]{2,}\})", r"\\text{"),
-        (r"(?<![A-Za-z\\])(pi|sqrt|infinity)(?![A-Za-z])", r"\\\1 "),
+        (r"\\(?:text|mbox|textrm|textnormal|textup|texttt|mathsf|hbox)\s*\{", r"\\text{"),
         (
-            r"(?<![A-Za-z\\])(arcsin|arccos|arctan|sin|cos|tan|cot|sec|csc|ln|log|exp)(?=\s*[(^\\])",
-            r"\\\1",
+            r"\\(?:textbf|textit)\s*\{|\\(?:emph|underline|mathbf)\s*\{(?=(?:[^{}]{2,}|\d)\})",
+            r"\\text{",
         ),
+        (r"(?<![A-Za-z\\])(pi|sqrt|infinity)(?![A-Za-z])", r"\\\1 "),
+        (rf"\\(?:operatorname|mathrm|text)\s*\{{\s*({FUNCTIONS})\s*\}}", r"\\\1 "),
+        (rf"(?<![A-Za-z\\])({FUNCTIONS})(?=\s*[(^\\]|\s+\d*[A-Za-z](?![A-Za-z]))", r"\\\1"),
         (r"\\infinity\s", r"\\infty "),
+        (r"(?<=[)\]])\s*U\s*(?=[(\[])", r"\\cup "),
+        (r"(?<=[)\]])\s*-\s*(?=\\\{)", r"\\setminus "),
+        (r"(?<=\d)\s*\^\s*(?:o(?![A-Za-z])|\{\s*o\s*\})", r"^\\circ "),
         (r"\\mathrm\s*\{(?=[^{}]{2,}\})", r"\\text{"),
+        (
+            r"\\frac\s*\{\s*(\\(?:text|mathrm)\{[^{}\d]*\})\s*\}\s*\{\s*(\\(?:text|mathrm)\{[^{}\d]*\})\s*\}",
+            r" \1/\2",
+        ),
     )
 )
 GROUPS = (
@@ -112,7 +133,9 @@ RATIONAL = re.compile(
 def plain(text: str) -> str:
     """The answer in one spelling. Linear in its length, and total."""
     text = re.sub(f"[{SUPERSCRIPTS}\N{SUPERSCRIPT MINUS}]+", _lowered, text)
-    text = unicodedata.normalize("NFKC", text.translate(CHARACTERS))
+    text = SUBSCRIPT.sub(lambda match: "_{" + unicodedata.normalize("NFKC", match[0]) + "}", text)
+    text = OTHER_NUMBER.sub(lambda match: f" {match[0]} ", text.translate(CHARACTERS))
+    text = unicodedata.normalize("NFKC", ascii_digits(text))
     text = SPACES.sub(" ", INVISIBLE.sub("", text.translate(CHARACTERS)))
     text = NO_MEANING.sub("", re.sub(r"(?<=\d),\\!\s*(?=\d)", "{,}", text))
     text = THIN.sub(" ", DELIMITERS.sub(" ", text))

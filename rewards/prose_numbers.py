@@ -1,7 +1,7 @@
 r"""The one number of an answer with words around it.
 
     18 dollars a day   $1,000   60\%   5 km/h   2:00 pm   3 + 4 = 7 eggs   42 apples (42)
-    5 million   minus 5   -(5)   (-5)
+    5 million   minus 5   -(5)   (-5)   seventy-two clips   72 (seventy-two)
 
 Refused, since a reader would have to choose: several different numbers (also spelled out), a range,
 a variable or an operation beside the number, and words that deny or bound it ("not 5", "more than
@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from rewards.numerals import NUMBER, numeral_value
 from rewards.quantities import CURRENCY, LONGEST, WRAPPERS, exact, plain, without_units
-from rewards.spelled_numbers import spelled_numbers
+from rewards.spelled_numbers import SPELLED, spelled_number, spelled_numbers
 
 EQUALS = re.compile(r"(?<![<>!:/\\])=(?![<>])|\N{ALMOST EQUAL TO}|\\approx(?![A-Za-z])")
 UNITS = r"[cmkd]?m|ft|foot|feet|in|inch|inches|yd|yards?|mi|miles?|met(?:er|re)s?|units?"
@@ -52,7 +52,8 @@ LETTERS_BEFORE = frozenset("aAI")  # one-letter words that are no variables
 LETTERS_AFTER = LETTERS_BEFORE | frozenset("mghlLsCF")
 CHANGING = re.compile(
     rf"\b(?:half|halves|quarters?|or|point|pi|plus|minus|squared|cubed|not|wrong|incorrect"
-    rf"|{'|'.join(SCALES)})\b|n't\b",
+    rf"|thirds|(?:four|fif|six|seven|eigh|nin|ten|hundred|thousand)ths|below\s+zero"
+    rf"|and\s*\Z|{'|'.join(SCALES)})\b|n't\b",
     re.IGNORECASE,
 )
 SQUARED_UNIT = re.compile(rf"\b(?:{UNITS})\s+(?:squared|cubed)\b", re.IGNORECASE)
@@ -71,12 +72,23 @@ def number_in_prose(text: str) -> Fraction | None:
     side = _right_side(plain(CENTS.sub(_with_point, text)))
     if side is None:
         return None
+    side = side if re.search(r"\d", side) else _in_digits(side)
     number = exact(without_units(side))
     return number if number is not None else _among_words(side)
 
 
 def _with_point(cents: re.Match[str]) -> str:
     return f"{cents[1] or cents[3]}.{cents[2] or cents[4]}"
+
+
+def _in_digits(text: str) -> str:
+    """The only number that the text spells out, as digits; a lone "one" is a pronoun."""
+    runs = [run for run in SPELLED.finditer(text) if run[0].lower() != "one"]
+    whole = spelled_number(text.strip(" .*"))
+    if whole is not None:
+        return str(whole)
+    value = spelled_number(runs[0][0]) if len(runs) == 1 else None
+    return text if value is None else f"{text[: runs[0].start()]}{value}{text[runs[0].end() :]}"
 
 
 def _right_side(text: str) -> str | None:
@@ -124,11 +136,11 @@ def _stands_apart(before: str, after: str) -> bool:
 
 def _is_prose(words: str) -> bool:
     """No operators and no mathematics; a slash between words is "per"."""
-    words = re.sub(r"(?<=[A-Za-z])/(?=[A-Za-z])", " ", words)
+    words = re.sub(r"(?<=[A-Za-z])\s*/\s*(?=[A-Za-z])", " ", words)
     return not any(
         letter.isdigit()
         or letter in FORBIDDEN
-        or unicodedata.category(letter) == "Sm"
+        or unicodedata.category(letter) in ("Sm", "Cs")
         or (unicodedata.category(letter) == "Cc" and not letter.isspace())
         for letter in words
     )
@@ -136,5 +148,6 @@ def _is_prose(words: str) -> bool:
 
 def _says_only(value: Fraction, words: str) -> bool:
     """Whether no word changes the value, or spells another number."""
-    others = spelled_numbers(words) - {value}
+    words = SPELLED.sub(lambda run: " " if spelled_number(run[0]) == value else run[0], words)
+    others = spelled_numbers(words)
     return not CHANGING.search(SQUARED_UNIT.sub(" ", words)) and not others

@@ -138,9 +138,9 @@ def _relation(form: Relation) -> RealSet | None:
     for i, operator in enumerate(form.operators):
         left, right = form.sides[i], form.sides[i + 1]
         tree: Node = ("add", _tree(left), ("neg", _tree(right)))
+        names |= symbols(tree)
         if _infinite(left) or _infinite(right):
             continue
-        names |= symbols(tree)
         if len(names) != 1 or symbols(tree) != names:
             return None
         half_line = _half_line(tree, operator)

@@ -1,6 +1,7 @@
 r"""A line that declares an answer in words.
 
     #### 7      **Final Answer:** 7      Hence the answer is B.      ### Final Answer \n 7
+    ### Answer \n 7, if 7 is the last line
 
 "If the answer is 7" and "the answer isn't 7" declare nothing; a #### that does not stand on the
 last line is a heading.
@@ -12,7 +13,8 @@ MARKER = re.compile(
     r"""(?: \banswers?\b (?:[ ](?:choice|option))?+ [*_\x20]{0,4}
         (?: (?:[ ]?(?:to|for|of)[ ][^.:\n=]{1,80}?)? [ ]?\b(?:is|are)\b(?!n't|[ ]not\b)
             [*_\x20]{0,4}:? | [:=] )
-      | \bfinal[ ]answer\b [*_]{0,3}[ \t]*+(?=\n) )
+      | \bfinal[ ]answer\b [*_]{0,3}[ \t]*+(?=\n)
+      | \#[ ]{0,3}[*_]{0,3}answer\b [*_]{0,3}[ \t]*+(?=\n\s*+[^\n]++\s*+\Z) )
     [*_ \t]*+ (?:\n[*_ \t]*+){0,2} (?=\S)""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -30,9 +32,10 @@ MAY_ANSWER = re.compile(r"[\d$\\]")
 def said_answer(text: str) -> str | None:
     """What the last line that declares an answer says, or None."""
     at = -1
-    for match in MARKER.finditer(text):
+    for match in reversed([*MARKER.finditer(text)]):
         if not SUPPOSED.search(text[max(match.start() - 40, 0) : match.start()]):
             at = match.end()
+            break
     final = _after_hashes(text)
     if final is not None or at < 0:
         return final

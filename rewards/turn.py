@@ -1,7 +1,8 @@
 r"""The part of a completion that a reader is shown: one turn, without special tokens.
 
 Decoding may keep special tokens, and each family of models has its own. The turn ends at the first
-token that ends one (or begins another); masks, padding and the like are dropped. A position that
+token that ends one (or begins another); masks, padding and the like are dropped, and so are
+characters that nobody sees and HTML that only draws. A position that
 was never filled may stand inside a word or a number. There it becomes U+FFFD, since "4[MASK]2" says
 neither 42 nor "4 2".
 """
@@ -18,6 +19,8 @@ DROPPED = r"<\|[A-Za-z0-9_]{1,40}\|>|\[(?:MASK|PAD|CLS|UNK|BOS)\]|<(?:mask|pad|u
 END = re.compile(f"{ENDS}|{STARTS}")
 LEADING = re.compile(rf"(?:\s*+(?:<\|startoftext\|>|<\|begin_of_text\|>|<s>|<bos>|{STARTS}))++")
 SPECIAL = re.compile(rf"(?:{DROPPED})++")
+UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a\u202c\u2060-\u2064\u2066-\u2069\ufeff]")
+HTML = re.compile(r"<(b|strong|em)>([^<>]{0,400})</\1>|<br\s?/?>", re.IGNORECASE)
 MARKUP = frozenset(" \t\r\n<>{}$")
 UNFILLED = "\N{REPLACEMENT CHARACTER}"
 
@@ -32,7 +35,7 @@ def turn(text: str) -> tuple[str, bool]:
     """(the first turn, whether a token ends it: else it may be cut off)."""
     start = LEADING.match(text)
     parts = END.split(text[start.end() if start else 0 :], maxsplit=1)
-    shown = parts[0]
+    shown = HTML.sub(r"\2", parts[0] if parts[0].isascii() else UNSEEN.sub("", parts[0]))
     return SPECIAL.sub(lambda run: _gap(shown, run), shown), len(parts) > 1
 
 

@@ -29,7 +29,7 @@ ONE, TWO = Quantity("1"), Quantity("2")
         ("1, 2", Listing((ONE, TWO))),
         ("1 or 2", Listing((ONE, TWO), "or")),
         (r"1\text{ and }2", Listing((ONE, TWO), "and")),
-        (r"\{1, 2\}", Listing((ONE, TWO))),
+        (r"\{1, 2\}", Listing((ONE, TWO), r"\{")),
         ("(1, 2]", Group("(", (ONE, TWO), "]")),
         (r"(1,2) \cup [2,1]", Union((Group("(", (ONE, TWO), ")"), Group("[", (TWO, ONE), "]")))),
         (r"1 \pm 2", Listing((Quantity("1 + 2"), Quantity("1 - 2")))),

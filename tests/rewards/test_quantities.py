@@ -56,7 +56,7 @@ def test_numbers(text: str, number: Fraction | int):
     "text",
     [
         "",
-        "ten",
+        "ten eleven",
         "1,2",
         "1,23",
         "12,34",
