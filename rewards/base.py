@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from rewards.columns import TRAINER_EXTRAS, columns_of
-from rewards.values import Value
+from rewards.values import RAISED, Failed, RewardError, Value, raised
 
 Grader = Callable[..., Value]
-Batch = Callable[..., Sequence[Value]]
-Reward = Callable[..., list[Value]]
+Batch = Callable[..., Sequence[Value | Failed]]
+Reward = Callable[..., list[Value | Failed]]
 G = TypeVar("G", bound=Grader)
 
 __all__ = [
@@ -29,22 +29,29 @@ __all__ = [
 ]  # fmt: skip
 
 
-def per_completion(score: Grader) -> Reward:
-    """Lift a grader of one text to TRL's call; a row whose required column is None scores None."""
+def per_completion(score: Grader, *, survives: bool = False) -> Reward:
+    """Lift a grader of one text to TRL's call; a row whose required column is None scores None.
+
+    survives: where a grading raises, that completion is `Failed` and the others have their score.
+    """
     own = columns_of(score)
     batch: Batch | None = getattr(score, "batch", None)
 
-    def reward(prompts: Sequence[Any], completions: Sequence[Any], **columns: Any) -> list[Value]:
+    def reward(
+        prompts: Sequence[Any], completions: Sequence[Any], **columns: Any
+    ) -> list[Value | Failed]:
         texts = [text_of(completion) for completion in completions]
         wanted, applies = own.rows({"prompt": prompts} | columns, len(texts))
-        values: list[Value] = [None] * len(texts)
+        values: list[Value | Failed] = [None] * len(texts)
+        scores: Sequence[Value | Failed] | None = None
         if batch is not None:
             some = {column: [rows[i] for i in applies] for column, rows in wanted.items()}
-            scores = batch([texts[i] for i in applies], **some)
-        else:
+            scores = _unless_raised(batch, survives, [texts[i] for i in applies], some)
+        if scores is None or isinstance(scores, Failed):
+            each = [{column: rows[i] for column, rows in wanted.items()} for i in applies]
             scores = [
-                score(texts[i], **{column: rows[i] for column, rows in wanted.items()})
-                for i in applies
+                _unless_raised(score, survives, texts[i], row)
+                for i, row in zip(applies, each, strict=True)
             ]
         for i, value in zip(applies, scores, strict=True):
             values[i] = value
@@ -54,6 +61,17 @@ def per_completion(score: Grader) -> Reward:
     reward.__doc__ = score.__doc__
     setattr(reward, "grader", score)  # noqa: B010 - the trainer's monitor asks how it reads answers
     return reward
+
+
+def _unless_raised(score: Callable[..., Any], survives: bool, text: Any, columns: Any) -> Any:
+    try:
+        return score(text, **columns)
+    except RewardError:
+        raise
+    except RAISED as error:
+        if not survives:
+            raise
+        return raised(error)
 
 
 def with_batch(batch: Batch) -> Callable[[G], G]:

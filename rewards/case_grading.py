@@ -120,7 +120,7 @@ def _score(
         return None  # as in training: a row without its gold is not graded
     else:
         value = value_of(needs.name, _awaited(reward(completion, **columns, **settings)))
-    return total(value)  # pyright: ignore[reportArgumentType] - only a pool gives Failed
+    return total(value)
 
 
 def _takes(reward: Callable[..., Any], name: str) -> bool:

@@ -42,6 +42,7 @@ CODE = re.compile(
     r"[)\]}\w]\s*\.\s*[^\W\d]|[)\]}'\"]\s*\(|[`@;\\!%&|~<>:={}]"
     r"|\b(?:lambda|for|if|else|import|in|is|not|and|or|await|yield|exec|eval)\b"
 )
+TOLD = re.compile(r"\[(\d{1,3}), (\d(?:\.\d{1,20})?(?:e-?\d{1,3})?)\]", re.ASCII)
 Item = tuple[str, str, dict[str, Any]]  # data set, answer, entry
 
 
@@ -79,8 +80,8 @@ def _in_sandbox(items: Sequence[Item], chunk: Sequence[int]) -> dict[int, float]
     result = run(HOST.read_text(encoding="utf-8"), stdin=json.dumps(request), limits=limits)
     found: dict[int, float] = {}
     for line in result.stdout.splitlines():
-        position, score = json.loads(line)
-        found[chunk[position]] = score
+        if (told := TOLD.fullmatch(line)) and int(told[1]) < len(chunk):  # else forged
+            found[chunk[int(told[1])]] = float(told[2])
     if result.status != "ok" and len(chunk) > 1:  # the host itself was ended
         for i in chunk:
             if i not in found:

@@ -15,8 +15,6 @@ function that changes its arguments does not change the test's, except with `in_
 import functools
 import logging
 import re
-import threading
-from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,8 +24,9 @@ from typing import Any, Literal, get_args
 from rewards import sandbox
 from rewards.base import with_batch
 from rewards.code_answer import programs
-from rewards.sandbox import DEFAULT, Limits
+from rewards.sandbox import DEFAULT, Limits, SandboxError
 from rewards.sandboxing import plain_data
+from rewards.values import Failed, Unsettled
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +40,6 @@ RISK = (
     "(in the recipe: rewards: [{name: unit_tests, execute_code: true}], and task: {name: ..., "
     "execute_code: true} for an evaluation)"
 )
-counts: Counter[str] = Counter()  # how the gradings of this process ended, by status
-_counting = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -82,15 +79,19 @@ def check_settings(
     Limits(wall_s=wall_s, cpu_s=cpu_s, memory_mib=memory_mib)
 
 
-def _batch(completions: Sequence[str], **columns: Any) -> list[float | None]:
+def _batch(completions: Sequence[str], **columns: Any) -> list[float | Failed | None]:
+    """A program that breaks its sandbox costs no other its score."""
     settings = {key: columns.pop(key) for key in SETTINGS & columns.keys()}
     check_settings(**settings)
     rows: list[dict[str, Any]] = [
         {name: values[i] for name, values in columns.items()} for i in range(len(completions))
     ]
 
-    def grade(i: int) -> float | None:
-        return unit_tests(completions[i], **rows[i], **settings)
+    def grade(i: int) -> float | Failed | None:
+        try:
+            return unit_tests(completions[i], **rows[i], **settings)
+        except SandboxError as error:
+            return Failed("crashes", f"had no sandbox for a program: {error}")
 
     with ThreadPoolExecutor(settings.get("workers", 2), "unit_tests") as threads:
         return list(threads.map(grade, range(len(completions))))
@@ -147,19 +148,17 @@ def unit_tests(
         limits=Limits(wall_s=wall_s, cpu_s=cpu_s, memory_mib=memory_mib),
         allow_weak=allow_weak_isolation,
     )
-    with _counting:
-        counts[report.status] += 1
     if report.status == "bad_test":
         logger.warning("a test does not work and is not graded: %s", report.detail)
         return None
-    if shaped:
-        return report.passed / report.total
-    return float(report.status == "passed")
+    score = report.passed / report.total if shaped else float(report.status == "passed")
+    if report.status in ("timeout", "cpu"):
+        return Unsettled(score, Failed("timeouts", "ran a program as long as its limit"))
+    return score
 
 
 SETTINGS = frozenset(unit_tests.__kwdefaults__ or ())
 setattr(unit_tests, "check_settings", check_settings)  # noqa: B010 - for the recipe's binding
-setattr(unit_tests, "counts", counts)  # noqa: B010 - for the log
 
 
 def grade_program(

@@ -4,12 +4,15 @@ A number (a bool, a tensor of one element), None for "not graded", or components
 {"tests": 0.5, "style": None} is a reward of 0.5, of which `tests` is logged on its own.
 """
 
+from asyncio import CancelledError
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 Value = float | None | Mapping[str, float | None]
 FAILURES = ("timeouts", "crashes", "exceptions")
+# the user's own code may raise anything; Ctrl-C alone is not its doing
+RAISED = (Exception, SystemExit, CancelledError)
 RESERVED = frozenset({*FAILURES, "errors", "not_graded"})  # logged as rewards/NAME/... already
 
 
@@ -27,6 +30,10 @@ class Failed:
     kind: Literal["timeouts", "crashes", "exceptions"]
     why: str
     fix: str = ""
+
+
+def raised(error: BaseException) -> Failed:
+    return Failed("exceptions", f"raised {type(error).__name__}: {error}")
 
 
 class Unsettled(float):
@@ -74,8 +81,10 @@ def value_of(name: str, value: Any) -> Value | Failed:
     return {component: _number(name, part) for component, part in components.items()}
 
 
-def total(value: Value) -> float | None:
+def total(value: Value | Failed) -> float | None:
     """The reward: the sum of the components that there are; None if there are none."""
+    if isinstance(value, Failed):
+        return None
     if value is None or isinstance(value, float | int):
         return value
     parts = [part for part in value.values() if part is not None]

@@ -2,10 +2,10 @@
 
 import base64
 import contextlib
-import itertools
 import json
 import os
 import pickle
+import secrets
 import subprocess
 import sys
 import threading
@@ -72,7 +72,6 @@ class Connection:
                 "`rewards:` runs a reward without them"
             )
         self._pid = os.getpid()
-        self._numbers = itertools.count(1)
         self._waiting: dict[int, tuple[Batch, int]] = {}
         self._lock = threading.Lock()  # of _waiting and ended
         self._writing = threading.Lock()
@@ -106,7 +105,7 @@ class Connection:
                 elif self.ended:
                     batch.set(at, GONE)
                 else:
-                    number = next(self._numbers)
+                    number = secrets.randbits(64)  # no worker may answer a call to come
                     self._waiting[number] = batch, at
                     frames += packed(CALL, number, payload)
         self._write(bytes(frames))
@@ -166,22 +165,24 @@ class Connection:
 
     def _read(self) -> None:
         failure = ""
-        for frame in read_frames(self._output.fileno()):
-            if frame.kind == STATUS:
-                failure = json.loads(frame.payload)["failed"]
-                break
+        try:
+            for frame in read_frames(self._output.fileno()):
+                if frame.kind == STATUS:
+                    failure = json.loads(frame.payload)["failed"]
+                    break
+                with self._lock:
+                    batch, at = self._waiting.pop(frame.number, (None, 0))
+                if batch is not None:
+                    batch.set(at, _outcome(frame))
+        finally:  # whatever happens here, nobody waits for ever
             with self._lock:
-                batch, at = self._waiting.pop(frame.number, (None, 0))
-            if batch is not None:
-                batch.set(at, _outcome(frame))
-        with self._lock:
-            self.ended = True
-            left, self._waiting = list(self._waiting.values()), {}
-        for batch, at in left:
-            if failure:
-                batch.fail(failure)
-            else:
-                batch.set(at, GONE)
+                self.ended = True
+                left, self._waiting = list(self._waiting.values()), {}
+            for batch, at in left:
+                if failure:
+                    batch.fail(failure)
+                else:
+                    batch.set(at, GONE)
 
 
 GONE = Outcome("died", detail="the pool was closed, or its supervisor was killed")
@@ -194,7 +195,7 @@ def _outcome(frame: Frame) -> Outcome:
         status, value, detail = reply["status"], reply["value"], reply["detail"]
         if status in ("ok", "timeout", "died", "error"):
             return Outcome(status, value, str(detail)[:1000], float(reply["seconds"]))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         return Outcome("died", detail=f"its process sent no valid reply: {error}"[:500])
     return Outcome("died", detail=f"its process sent the status {status!r:.50}")
 

@@ -133,7 +133,7 @@ class Supervisor:
     def _of_server(self, server: Server) -> None:
         for frame in server.channel.receive():
             if frame.kind == STATUS:
-                self._of_itself(server, json.loads(frame.payload))
+                self._of_itself(server, frame.payload)
             elif server.call is not None and frame.number == server.call.number:
                 self.trainer.send(REPLY, frame.number, frame.payload)
                 self.suspects.discard(frame.number)
@@ -144,7 +144,16 @@ class Supervisor:
         if server.channel.ended or server.exit is not None:
             self._lost(server)
 
-    def _of_itself(self, server: Server, said: dict[str, Any]) -> None:
+    def _of_itself(self, server: Server, payload: bytes) -> None:
+        """Once it has had a call, a server can say nothing but that it has ended."""
+        try:
+            said: dict[str, Any] = json.loads(payload)
+            if server.process:
+                server.exit = int(said["exit"])
+                return
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+            server.channel.ended = True  # no guardian of ours wrote that
+            return
         if "ready" in said:
             server.guardian, server.process = said["guardian"], said["server"]
             self.failed_starts = 0

@@ -95,15 +95,15 @@ def _cells(value: Any) -> Cells | None:
 def _from_rows(header: Any, rows: Any) -> dict[str, Any]:
     if not isinstance(header, list) or not isinstance(rows, list):
         return {"": None}
+    names = [str(name) for name in cast("list[Any]", header)]
     grid: dict[str, Any] = {}
     for row in cast("list[Any]", rows):
-        if not isinstance(row, list) or len(cast("list[Any]", row)) != len(
-            cast("list[Any]", header)
-        ):
+        if not names or not isinstance(row, list) or len(cast("list[Any]", row)) != len(names):
             return {"": None}
-        named = dict(zip(cast("list[Any]", header)[1:], cast("list[Any]", row)[1:], strict=True))
-        grid[str(cast("list[Any]", row)[0])] = named
-    return grid if len(grid) == len(cast("list[Any]", rows)) else {"": None}
+        house, *values = cast("list[Any]", row)
+        grid[str(house)] = dict(zip(names[1:], values, strict=True))
+    once = len(set(names)) == len(names) and len(grid) == len(cast("list[Any]", rows))
+    return grid if once else {"": None}
 
 
 def _house(name: str) -> str:

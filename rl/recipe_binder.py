@@ -3,7 +3,9 @@
 Every function reports what is wrong and goes on, so that one run tells all the mistakes.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeGuard
 
@@ -202,7 +204,13 @@ def _rewards(entries: Any, folder: Path, report: Report) -> tuple[BoundReward, .
         report("rewards", f"expected a list with at least one reward, got {entries!r}")
         return ()
     bound = [bind_reward(entry, f"rewards.{i}", folder, report) for i, entry in enumerate(entries)]
-    return tuple(reward for reward in bound if reward)
+    times = Counter[str]()
+    rewards: list[BoundReward] = []
+    for reward in filter(None, bound):
+        times[reward.name] += 1  # "a.py:score" beside "b.py:score" is score_2 in the logs
+        again = f"_{times[reward.name]}" if times[reward.name] > 1 else ""
+        rewards.append(replace(reward, name=reward.name + again))
+    return tuple(rewards)
 
 
 def _trainer(section: Mapping[str, Any], kind: Kind, report: Report) -> dict[str, Any] | None:

@@ -27,16 +27,23 @@ from typing import Any
 from transformers import TrainerState
 
 from rewards.columns import Columns, columns_of
-from rewards.values import FAILURES, Failed, RewardError, Unsettled, Value, total, values_of
+from rewards.values import (
+    FAILURES,
+    RAISED,
+    Failed,
+    RewardError,
+    Unsettled,
+    Value,
+    raised,
+    total,
+    values_of,
+)
 
 from .generation import as_completion
 
 __all__ = ["RewardCalls", "RewardError", "RewardFunction", "probe"]
 
 logger = logging.getLogger(__name__)
-
-# the user's own code may raise anything; Ctrl-C alone is not its doing
-RAISED = (Exception, SystemExit, asyncio.CancelledError)
 
 RewardFunction = Callable[..., Sequence[Value | Failed] | Awaitable[Sequence[Value | Failed]]]
 
@@ -115,7 +122,7 @@ class RewardCalls:
         if isinstance(outcome, RewardError):
             raise outcome
         if isinstance(outcome, RAISED):
-            outcome = [Failed("exceptions", _raised(outcome))] * expected
+            outcome = [raised(outcome)] * expected
         elif isinstance(outcome, BaseException):
             raise outcome
         values = [_finite(value) for value in values_of(name, outcome, expected)]
@@ -129,7 +136,7 @@ class RewardCalls:
             self.errors[name] += len(failed)
         rewards = list[float]()
         for value in values:
-            graded = None if isinstance(value, Failed) else total(value)
+            graded = total(value)
             rewards.append(math.nan if graded is None else graded)
             for component, part in value.items() if isinstance(value, Mapping) else ():
                 if part is not None:
@@ -185,10 +192,6 @@ def _run(pending: list[Awaitable[Any]]) -> list[Any]:
         return asyncio.run(together())
     with ThreadPoolExecutor(max_workers=1) as thread:  # a notebook: this thread's loop is taken
         return thread.submit(asyncio.run, together()).result()
-
-
-def _raised(error: BaseException) -> str:
-    return f"raised {type(error).__name__}: {error}"
 
 
 def _finite(value: Value | Failed) -> Value | Failed:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rewards import per_completion
+from rewards.values import RAISED, raised
 from rl.binding import Parameter, Report, bind, check_values, parameters
 
 
@@ -81,14 +82,18 @@ def as_reward(function: Callable[..., Any]) -> Callable[..., Any]:
     """TRL's call as it is, a grader lifted."""
     if not is_grader(function):
         return function
-    start = per_completion(function)
+    start = per_completion(function, survives=True)
     if not is_async(function):
         return start
 
+    async def finished(score: Any) -> Any:
+        try:
+            return await score if inspect.isawaitable(score) else score
+        except RAISED as error:
+            return raised(error)
+
     async def reward(prompts: Any, completions: Any, **columns: Any) -> list[Any]:
-        started: list[Any] = start(prompts, completions, **columns)
-        finished = iter(await asyncio.gather(*(score for score in started if score is not None)))
-        return [None if score is None else next(finished) for score in started]
+        return await asyncio.gather(*map(finished, start(prompts, completions, **columns)))
 
     reward.__name__ = reward.__qualname__ = start.__name__
     return reward

@@ -189,6 +189,14 @@ def test_plug_ins_work_in_every_section(folder: Path) -> None:
     assert recipe.model.name is plug_in("mine.py:SPEC", folder)
 
 
+def test_rewards_of_one_name_are_told_apart_in_the_logs(folder: Path) -> None:
+    (folder / "other.py").write_text("def score(completion): return 0.0\n")
+    names = 'rewards: [xml_count, "mine.py:score", "other.py:score", xml_count]'
+    (folder / "R.yaml").write_text(RECIPE.replace('rewards: ["mine.py:score"]', names))
+    recipe = load_recipe(folder / "R.yaml")
+    assert [r.name for r in recipe.rewards] == ["xml_count", "score", "score_2", "xml_count_2"]
+
+
 def test_a_plug_in_of_the_wrong_kind_is_named(folder: Path) -> None:
     (folder / "R.yaml").write_text(RECIPE)
     wrong = ["estimator=mine.py:LIMIT", "task=collections:Counter", "model=mine.py:LIMIT"]

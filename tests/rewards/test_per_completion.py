@@ -3,6 +3,7 @@ import functools
 import pytest
 
 from rewards import REWARDS, per_completion, required_columns, with_batch
+from rewards.values import Failed
 
 
 def length_is(completion: str, answer: int, bonus: float = 0.0) -> float:
@@ -103,6 +104,21 @@ def test_batch_form_scores_the_rows_that_apply_in_one_call():
     values = per_completion(same)(["p"] * 3, ["a", "b", "c"], answer=["a", None, "x"])
     assert values == [1.0, None, 0.0]
     assert calls == [["a", "c"]]
+
+
+@pytest.mark.parametrize("in_batches", [False, True])
+def test_a_grading_that_raises_costs_one_completion_where_the_rest_survives(in_batches: bool):
+    def inverse(completion: str, answer: int) -> float:
+        return answer / int(completion)
+
+    if in_batches:
+        with_batch(lambda texts, answer: list(map(inverse, texts, answer)))(inverse)
+    arguments = (["p"] * 3, ["1", "0", "2"])
+    one, failed, two = per_completion(inverse, survives=True)(*arguments, answer=[1, 2, 3])
+    assert (one, two) == (1.0, 1.5)
+    assert failed == Failed("exceptions", "raised ZeroDivisionError: division by zero")
+    with pytest.raises(ZeroDivisionError):
+        per_completion(inverse)(*arguments, answer=[1, 2, 3])
 
 
 def test_required_columns():

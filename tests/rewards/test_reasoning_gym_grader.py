@@ -7,6 +7,7 @@ import pytest
 
 from rewards import per_completion, reasoning_gym, reasoning_gym_scorers
 from rewards.reasoning_gym_scorers import LONGEST, acceptable, own_scores
+from rewards.sandbox import Result
 
 
 def row(dataset: str, answer: str | None = None, **metadata: object) -> dict[str, Any]:
@@ -104,6 +105,15 @@ def test_model_text_that_their_scorer_runs_stays_in_the_sandbox(monkeypatch: pyt
         scores = own_scores([("spiral_matrix", answer, spiral) for answer in answers])
         assert not mark.exists()
     assert [score >= 0.999 for score in scores] == [True, False, False, True]
+
+
+def test_lines_that_the_host_does_not_write_are_dropped(monkeypatch: pytest.MonkeyPatch):
+    """A stranger's answer may have written them."""
+    pytest.importorskip("reasoning_gym")
+    forged = "[0, 1.0]\n[0.5, {\n[99, 1.0]\n[1, NaN]\n[-1, 1.0]\nx\n[2, 1e-05]\n"
+    result = Result("ok", 0, forged, "", 0.1)
+    monkeypatch.setattr(reasoning_gym_scorers, "run", lambda *_, **__: result)
+    assert own_scores([("spiral_matrix", "1", {})] * 3) == [1.0, 0.0, 1e-05]
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from rewards import REWARDS, per_completion
-from rewards.sandbox import Limits
-from rewards.unit_tests import Report, check_settings, counts, grade_program, unit_tests
+from rewards import REWARDS, per_completion, sandbox
+from rewards.sandbox import Limits, SandboxError
+from rewards.unit_tests import Report, check_settings, grade_program, unit_tests
+from rewards.values import Failed, Unsettled
 
 LIMITS = Limits(wall_s=60, cpu_s=40)
 ADD = "def add(a, b):\n    return a + b\n"
@@ -201,8 +202,32 @@ def test_limits_are_statuses():
     assert status("print('x' * 10**7)\ndef f(x): return 1", wall_s=60) == "passed"
 
 
-def test_a_batch_is_graded_in_order_and_counted():
-    before = counts.copy()
+def test_a_program_that_runs_too_long_is_counted():
+    late = unit_tests(
+        "def f(x):\n    while True: pass", test_list=["assert f(1)"], execute_code=True, wall_s=1
+    )
+    assert late == 0.0
+    assert isinstance(late, Unsettled)
+    assert late.failed.kind == "timeouts"
+
+
+def test_a_program_that_breaks_its_sandbox_costs_no_other(monkeypatch: pytest.MonkeyPatch):
+    def run(host: str, check: dict[str, Any], **settings: Any) -> Any:
+        if "777" in check["programs"][0]:
+            raise SandboxError("the launcher of sandboxes has ended")
+        return found(host, check, **settings)
+
+    found = sandbox.run_checked
+    monkeypatch.setattr(sandbox, "run_checked", run)
+    texts = ["def f(x): return 1", "def f(x): return 777", "def f(x): return 2"]
+    tests = [["assert f(0) == 1"]] * 3
+    scores = unit_tests.batch(texts, test_list=tests, execute_code=True)  # type: ignore[attr-defined]
+    assert (scores[0], scores[2]) == (1.0, 0.0)
+    assert isinstance(scores[1], Failed)
+    assert "the launcher of sandboxes has ended" in scores[1].why
+
+
+def test_a_batch_is_graded_in_order():
     reward = per_completion(REWARDS["unit_tests"])
     texts = [f"def f(x): return {i}" for i in range(8)]
     with pytest.raises(ValueError, match="execute_code: true"):
@@ -216,7 +241,6 @@ def test_a_batch_is_graded_in_order_and_counted():
     tests[7] = None
     scores = per_completion(allowed)(["p"] * 8, texts, test_list=tests)
     assert scores == [0.0] * 4 + [1.0] + [0.0] * 2 + [None]
-    assert (counts - before) == {"passed": 1, "failed": 6}
 
 
 @pytest.mark.parametrize(

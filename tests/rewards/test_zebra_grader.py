@@ -111,6 +111,14 @@ def test_whole_grid(gold: object, answer: str):
         '{"House 1": ' + "9" * 6000 + "}",
         '{"header": 1, "rows": 2}',
         '{"header": ["House", "Name"], "rows": [["1"], []]}',
+        '{"header": ["House", ["Name"]], "rows": [["1", "Eric"]]}',
+        '{"header": [], "rows": [[]]}',
+        json.dumps(
+            {
+                "header": ["House", "Name", "Drink", "Name"],
+                "rows": [["1", "Bob", "milk", "Eric"], ["2", "Bob", "green tea", "Peter"]],
+            }
+        ),
         "null",
         "{}",
     ],
