@@ -96,11 +96,21 @@ def test_waiting_in_the_queue_does_not_count():
     pool.close()
 
 
-def test_a_tower_of_powers_scores_zero_from_any_thread_and_no_signal_is_touched():
+COMPUTES = f"""
+from rewards.equivalence import equal
+def compare(gold, answer):
+    return 9**9**9**9 == gold if answer == {TOWER!r} else equal(gold, answer)
+"""
+
+
+def test_a_tower_of_powers_scores_zero_from_any_thread_and_no_signal_is_touched(tmp_path: Path):
+    """`equal` refuses this one at sight; others that it does not know may take as long."""
+
     def outer_alarm(*_: object) -> None:
         raise AssertionError("the outer alarm rang")
 
-    pool = WorkerPool("rewards.equivalence:equal", workers=1, limit=4.0)
+    (tmp_path / "computes.py").write_text(COMPUTES)
+    pool = WorkerPool(f"{tmp_path / 'computes.py'}:compare", workers=1, limit=4.0)
     previous = signal.signal(signal.SIGALRM, outer_alarm)
     signal.setitimer(signal.ITIMER_REAL, 500)
     scores: list[float | None] = []
