@@ -7,6 +7,7 @@ negatives), hangs on or fails on, and what a grading costs. See rewards/cases.py
 """
 
 import argparse
+import inspect
 import json
 import logging
 import math
@@ -20,11 +21,17 @@ from typing import Any
 from rewards import REWARDS
 from rewards.case_grading import columns_needed, find_reward, with_solution
 from rewards.cases import Case, read_cases
+from rewards.extraction import check_style
 from rewards.verdict_report import as_json, as_text
 from rewards.verdicts import judge
 
 # tasks that go by another name than their reward
 BY_TASK = {"format": "tag_format", "math500": "math", "sudoku4": "sudoku"}
+# rewards of a recipe that are classes
+CLASSES = {
+    "http_endpoint": "rewards.http_endpoint:HttpEndpoint",
+    "reward_model": "rl.reward_model:RewardModel",
+}
 
 EXITS = """exit codes:
   0  every case is right, except contested ones (with --count-contested: every case)
@@ -130,7 +137,7 @@ def _count(text: str) -> int:
 def reward_of(case: Case, asked: str = "auto") -> str:
     """The name of the reward for a case; ValueError if no registered one is for its task."""
     if asked != "auto":
-        return asked
+        return CLASSES.get(asked, asked)
     name = BY_TASK.get(case.task, case.task)
     if case.task == "format" and re.search(r"\bbox", case.kind):
         name = "boxed_format"
@@ -145,6 +152,9 @@ def reward_of(case: Case, asked: str = "auto") -> str:
 
 def _check(cases: Sequence[Case], rewards: Sequence[str]) -> None:
     """Every reward exists and every case has its columns."""
+    for name in dict.fromkeys(rewards):
+        if name not in REWARDS:
+            _check_call(name)
     mistakes: list[str] = []
     for case, name in zip(cases, rewards, strict=True):
         needs = columns_needed(find_reward(name))
@@ -158,6 +168,26 @@ def _check(cases: Sequence[Case], rewards: Sequence[str]) -> None:
     if mistakes:
         more = len(mistakes) - 20
         raise ValueError("\n".join(mistakes[:20] + [f"and {more} more"] * (more > 0)))
+
+
+def _check_call(name: str) -> None:
+    """As for a recipe: the parameters say whether it takes one text or many."""
+    if name.endswith(".py"):
+        raise ValueError(f"--reward {name}: which function? Write {name}:FUNCTION")
+    reward = find_reward(name)
+    if inspect.isclass(reward):
+        source, _, attribute = name.rpartition(":")
+        made = "" if source.endswith(".py") else f"from {source} import {attribute}; "
+        raise ValueError(
+            f"{name!r} is a class. Make one in a file of yours, as in `{made}judge = "
+            f"{attribute}(...)`, and try that: --reward my_file.py:judge"
+        )
+    names = list(inspect.signature(reward).parameters)
+    if "completions" not in names and "completion" not in names[:1]:
+        raise ValueError(
+            f"{name!r} takes ({', '.join(names)}); a reward takes (completion, **columns) and "
+            "returns one number, or (prompts, completions, **columns) and returns a list"
+        )
 
 
 def _settings(given: Sequence[str], rewards: Sequence[str]) -> dict[str, Any]:
@@ -175,6 +205,8 @@ def _settings(given: Sequence[str], rewards: Sequence[str]) -> dict[str, Any]:
             found[key] = json.loads(value)
         except ValueError:
             found[key] = value
+        if key == "style" and REWARDS.keys() >= set(rewards):  # a plug-in's may be another
+            check_style(found[key])
     return found
 
 

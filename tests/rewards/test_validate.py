@@ -217,6 +217,11 @@ def test_bad_cases_are_told_by_line(line: Any, said: str, tmp_path: Path, capsys
         ("{planted}:scor", "has no function 'scor'"),
         ("{planted}:LIMIT", "has no function 'LIMIT'"),
         ("{broken}:score", "cannot be imported: ZeroDivisionError"),
+        ("{planted}", ".py: which function?"),
+        ("operator:neg", "'operator:neg' takes (a"),
+        ("fractions:Fraction", "is a class"),
+        ("http_endpoint", "import HttpEndpoint; judge = HttpEndpoint(...)`"),
+        ("reward_model", "import RewardModel; judge = RewardModel(...)`"),
     ],
 )
 def test_bad_rewards(
@@ -255,6 +260,11 @@ def test_a_setting_that_no_reward_has(write: Write, capsys) -> None:
     assert "no reward used here has the setting 'stile'; they have mode, style" in (
         capsys.readouterr().err
     )
+
+
+def test_a_style_that_does_not_exist(write: Write, capsys) -> None:
+    assert validate.main([str(write(GOOD)), "--reward", "gsm8k", "--set", "style=boxx"]) == 2
+    assert "style is 'boxx'; use one of auto, tag" in capsys.readouterr().err
 
 
 def test_an_output_that_cannot_be_written(write: Write, tmp_path: Path, capsys) -> None:
