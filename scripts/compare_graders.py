@@ -44,9 +44,17 @@ FORMS = (
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parser().parse_args(arguments)
-    rows = [row for row in read(options.generations) if options.task in (None, row.get("task"))]
+    try:
+        everything = list(read(options.generations))
+    except (OSError, ValueError) as error:  # gzip's and json's are among them
+        raise SystemExit(f"cannot read {options.generations}: {error}") from None
+    rows = [row for row in everything if options.task in (None, row.get("task"))]
     if not rows:
-        raise SystemExit(f"{options.generations} has no line with task {options.task!r}")
+        tasks = ", ".join(sorted({str(row["task"]) for row in everything if "task" in row}))
+        raise SystemExit(
+            f"{options.generations} has no line with task {options.task!r}; it has "
+            f"{tasks or 'no tasks'}"
+        )
     scores = {name: grade(name, rows) for name in options.graders}
     first, second = (scores[name] for name in options.graders)
     apart = [
@@ -104,7 +112,10 @@ def grade(name: str, rows: Sequence[dict[str, Any]]) -> list[float | None]:
     columns = {key: [row.get(key) for row in rows] for row in rows for key in row}
     columns["answer"] = [str(pick(row, GOLD)) for row in rows]
     completions = [pick(row, COMPLETION) for row in rows]
-    scores = per_completion(REWARDS[name])([""] * len(rows), completions, **columns)
+    try:
+        scores = per_completion(REWARDS[name])([""] * len(rows), completions, **columns)
+    except ValueError as error:
+        raise SystemExit(f"{name} cannot grade these lines (--task picks some): {error}") from None
     return [None if score is None else total(score) for score in scores]
 
 

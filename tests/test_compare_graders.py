@@ -36,8 +36,31 @@ def test_the_table_and_the_cases(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ]
 
 
-def test_a_task_that_no_line_has(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("line", "arguments", "said"),
+    [
+        ('{"task": "a", "generation": "", "gold": "1"}', ["--task", "x"], "task 'x'; it has a"),
+        ('{"generation": "", "gold": "1"}', ["--task", "x"], "task 'x'; it has no tasks"),
+        ('{"generation": "", "gold": "1"', [], "cannot read .*: Expecting ',' delimiter"),
+        (
+            '{"generation": "", "gold": "one"}',
+            ["--graders", "math", "gsm8k"],
+            "gsm8k cannot grade these lines .*must hold a number",
+        ),
+        (
+            '{"generation": "", "gold": "1"}',
+            ["--graders", "math", "countdown"],
+            "countdown cannot grade these lines .*needs the column 'numbers' and 'target'",
+        ),
+    ],
+)
+def test_lines_that_cannot_be_used(tmp_path: Path, line: str, arguments: list[str], said: str):
     source = tmp_path / "generations.jsonl"
-    source.write_text('{"generation": "", "ground_truth": "1"}\n')
-    with pytest.raises(SystemExit, match="no line with task 'x'"):
-        runpy.run_path(str(SCRIPT))["main"]([str(source), "--task", "x"])
+    source.write_text(line + "\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match=said):
+        runpy.run_path(str(SCRIPT))["main"]([str(source), *arguments])
+
+
+def test_no_file(tmp_path: Path):
+    with pytest.raises(SystemExit, match=r"cannot read .*No such file"):
+        runpy.run_path(str(SCRIPT))["main"]([str(tmp_path / "nowhere.jsonl")])
