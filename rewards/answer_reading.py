@@ -36,7 +36,7 @@ JOINTS = re.compile(
 )
 LEAD_IN = re.compile(
     r"(?:\\text\{)?(?P<lead>(?:[A-Za-z]{2,}|[aAI](?=\s+[A-Za-z]{2})|[A-Za-z](?=\s+(?:is|equals)\b))"
-    r"(?:['\s-]+[A-Za-z]+)*?)\s*\}?(?:\s*[:=]\s*|\s+(?:is|are|equals)\b\s*:?\s*\}?\s*)(?P<rest>\S.*)",
+    r"(?:['\s-]+[A-Za-z]+)*?)\s*\}?(?:\s*[:=]|\s+(?:is|are|equals)\b\s*:?)\s*\}?\s*(?P<rest>\S.*)",
     re.DOTALL,
 )
 CODAS = ("altogether", "in total", "total", "in all", "respectively")  # "72 clips, altogether"

@@ -17,8 +17,10 @@ from rewards.expression_value import Uncomputable, difference, number, same_rati
 from rewards.latex_expression import Node, Unreadable, parse
 from rewards.real_sets import TURNED
 
-LABEL = re.compile(  # x, a_1, f(2), f^{-1}(x), \angle ABC, \text{proj}_{\mathbf{b}} \mathbf{a}
-    r"(?:\\text\{[^{}]*+\}|\\(?!(?:frac|sqrt|cdot|times|pm|pi|infty)(?![A-Za-z]))[A-Za-z]++"
+LABEL = re.compile(
+    # x, a_1, f(2), f^{-1}(x), P(X > 2), \angle ABC, \text{proj}_{\mathbf{b}} \mathbf{a}
+    r"(?:(?:P|\\Pr|E|\\mathbb\{[PE]\})\s*+[\[(][^()\[\]]{1,60}[\])]"
+    r"|\\text\{[^{}]*+\}|\\(?!(?:frac|sqrt|cdot|times|pm|pi|infty)(?![A-Za-z]))[A-Za-z]++"
     r"|[A-Za-z]'*+|\||_(?:\w|\{(?:[^{}]|\{[^{}]*+\})*+\})|\{\s*+\\?[A-Za-z]++\s*+\}"
     r"|\^\{-1\}(?=\s*\()|\((?:\\[A-Za-z]++|[A-Za-z0-9,\s])++\)|\s)++"
 )

@@ -1,8 +1,9 @@
 r"""Whether two expressions have the same value, by computing it: exactly, or to many digits.
 
 Rational arithmetic is exact (`Fraction`). The rest is computed by mpmath to 50 digits, more where
-both values are tiny. Expressions with variables are compared at fixed points, drawn from the names;
-two that agree at six generic points to 25 digits are the same function.
+both values are tiny; two numbers that agree are computed again, to 250 digits. Expressions
+with variables are compared at fixed points, drawn from the names; two that agree at six generic
+points to 25 digits are the same function.
 Variables are taken as real, and where a value is not real the point does not count: so
 \sqrt{1/n} = 1/\sqrt{n}, and |x| is not x.
 
@@ -43,7 +44,9 @@ def same_value(a: Node, b: Node, tolerance: float | None = None) -> bool:
         if not close(x, y, tolerance):
             return False
         agreeing += 1
-    return agreeing >= (ENOUGH if symbols(a) or symbols(b) else 1)
+    if symbols(a) or symbols(b):
+        return agreeing >= ENOUGH
+    return tolerance is not None or close(*_evaluate_together((a, b), {}, digits=DIGITS[1:]))
 
 
 def same_ratio(a: Node, b: Node, *, positive: bool = False) -> bool:
@@ -134,13 +137,16 @@ def _point(names: list[str], number: int) -> dict[str, Fraction]:
 
 
 def _evaluate_together(
-    trees: tuple[Node, ...], point: dict[str, Fraction], real: bool = False
+    trees: tuple[Node, ...],
+    point: dict[str, Fraction],
+    real: bool = False,
+    digits: tuple[int, ...] = DIGITS,
 ) -> tuple[Value, ...]:
     """To as many digits as it takes to tell tiny values from zero."""
-    for digits in DIGITS:
-        mp.dps = digits
+    for precision in digits:
+        mp.dps = precision
         found = tuple(_evaluate(tree, point, real) for tree in trees)
-        if all(isinstance(x, Fraction) or abs(x) > mp.mpf(10) ** (-digits // 2) for x in found):
+        if all(isinstance(x, Fraction) or abs(x) > mp.mpf(10) ** (-precision // 2) for x in found):
             break
     return found  # pyright: ignore[reportPossiblyUnboundVariable]
 

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from rewards.base import with_batch
 from rewards.boxes import last_boxed
 from rewards.extraction import Mode, check_mode, check_style, extract, reads_answer
-from rewards.math_text import LONGEST, is_deep, is_finite_decimal, plain, rational, spelling
+from rewards.math_text import DOLLAR, LONGEST, is_deep, is_finite_decimal, plain, rational, spelling
 from rewards.pool_failures import correctness
 from rewards.worker_pool import WorkerPool
 
@@ -93,7 +93,8 @@ def bare(text: str) -> str:
     if re.search(r"\\(?:boxed|fbox)\s*\{", text):
         text = (last_boxed(text) or text).strip()
     text = text.strip("*").strip().removesuffix(".").strip()
-    return AROUND.sub("", text).strip().removesuffix(".").strip()
+    inner = AROUND.sub("", text).strip().removesuffix(".").strip()
+    return text if len(DOLLAR.findall(inner)) % 2 else inner  # $10$ square units
 
 
 def _remember(pair: tuple[str, str], verdict: bool) -> None:

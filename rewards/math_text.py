@@ -72,7 +72,13 @@ REPLACED = tuple(
         (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"),
         (r"\{([^{}]*?)\\over(?![A-Za-z])([^{}]*)\}", r"\\frac{\1}{\2}"),
         (r"\{\s*\\rm\s+([^{}]{2,})\}", r"\\text{\1}"),
+        (r"(?<=\s)\{\s*\\rm\s+([^{}])\}", r"\\mathrm{\1}"),
         (r"\{\s*\\rm\s+([^{}])\}", r"{\\text{\1}}"),
+        (r"\\mu\s*\\(?:text|mathrm)\s*\{\s*([A-Za-z]{1,3})\s*\}", r"\\text{u\1}"),
+        (  # 5 \mathrm{m} \cdot \mathrm{s}^{-1}
+            r"((?<=[\d}])\s+|\\cdot\s*|/\s*)\\mathrm\s*\{\s*([gmshNJWVLKCA])\s*\}",
+            r"\1\\text{\2}",
+        ),
         (r"\\(?:leqslant|leqq|le)(?![A-Za-z])|<=|=<", r"\\leq "),
         (r"\\(?:geqslant|geqq|ge)(?![A-Za-z])|>=", r"\\geq "),
         (r"\\ne(?![A-Za-z])|!=", r"\\neq "),

@@ -29,6 +29,7 @@ REWRITTEN = tuple(
         (rf"(?<![A-Za-z])({UNITS})\.?\s?\^\s?\{{?\s?[23]\s?\}}?", r"\1"),  # cm^2
         (r"(?<![\d:])([01]?\d|2[0-4]):00(?::00)?(?![:\d])", r"\1 "),  # 2:00 pm
         (r"\b([ap])\.\s?m\b\.?", r"\1m"),  # 2 p.m.
+        (r"\bUSD\s?(?=[\d.])", " "),
         (rf"(?<![\w)])-\s?\(\s?[{CURRENCY}]?\s?([\d.,]+)\s?\)", r"-\1"),
         (rf"-\s?[{CURRENCY}]\s?(?=[\d.])", "-"),
         (rf"(?<![\d)])(?<![\d)] )\b(?:minus|negative)\s+[{CURRENCY}]?\s?(?=\d)", "-"),
@@ -41,7 +42,7 @@ CENTS = re.compile(  # 12,50 is a decimal beside a currency
 SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 SCALE = re.compile(rf"\s?({'|'.join(SCALES)})s?\b", re.IGNORECASE)
 GLUED_UNIT = re.compile(
-    r"(?:[ckm]m|kg|mg|g|lbs?|oz|ft|in|yds?|mi|mph|kph|ml|l|hrs?|h|mins?|secs?|[ap]\.?m|st|nd|rd|th)"
+    r"(?:[ckm]?m|usd|kg|mg|g|lbs?|oz|ft|in|yds?|mi|mph|kph|ml|l|hrs?|h|mins?|secs?|[ap]\.?m|st|nd|rd|th)"
     r"(?![A-Za-z\d^])|/\s?[A-Za-z]{2,}",
     re.IGNORECASE,
 )
@@ -128,7 +129,7 @@ def _among_words(text: str) -> Fraction | None:
 
 def _stands_apart(before: str, after: str) -> bool:
     """Whether the number is a word of its own, with no variable beside it."""
-    glued = GLUED_BEFORE.search(before.rstrip("*:([\"'`#_")) or re.match(r"[\w!^]", after)
+    glued = GLUED_BEFORE.search(before.rstrip("*:([\"'`#_")) or re.match(r"[\w!^]|-\W*\Z", after)
     names = {w for w in WORD.findall(before) if len(w) == 1} - LETTERS_BEFORE
     names |= {w for w in WORD.findall(after) if len(w) == 1} - LETTERS_AFTER
     return not glued and not names
