@@ -82,6 +82,8 @@ class WorkerPool:
         payloads = [_pickled(call, limit or self.limit) for call in calls]
         with self._lock:
             if self._connection is None or self._connection.ended:
+                if self._closing is not None:
+                    self._closing()  # its pipes, and the process that nobody has waited for
                 self._connection = Connection(self._job)
                 # at the latest when Python ends
                 self._closing = weakref.finalize(self, self._connection.close)
