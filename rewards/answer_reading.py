@@ -22,6 +22,7 @@ from rewards.answer_forms import (
     Words,
 )
 from rewards.answer_units import split_unit
+from rewards.spelled_numbers import spelled_number
 
 TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\s*\b(?:and|or)\b\s*|.", re.DOTALL)
 OPENING = frozenset({"(", "[", "{", r"\{", r"\langle", r"\begin", r"\lfloor", r"\lceil"})
@@ -167,6 +168,8 @@ def _special(text: str) -> Form | None:
     if words_of(text) == EMPTY[0]:
         return Words(EMPTY[0])
     bare = re.sub(r"\\text\s*\{([^{}]*)\}", r"\1", text).strip()
+    if (spelled := spelled_number(bare)) is not None:
+        return Quantity(str(spelled))
     if match := CLOCK.fullmatch(bare):
         return Clock(int(match[1]), int(match[2]), (match[3] or "").lower())
     if match := CHOICE.fullmatch(re.sub(r"\\(?:mathbf|mathrm)\s*\{([A-J])\}", r"\1", bare)):

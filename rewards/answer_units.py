@@ -74,7 +74,7 @@ RAISED = {"squared": 2, "cubed": 3}
 
 POWER = r"(?:\s*\^\s*(?:\{\s*-?\d\s*\}|-?\d))?"
 WORD = rf"(?:\\text\{{[^{{}}\d]*\}}|(?<![A-Za-z\\])[A-Za-z]{{2,}}\.?){POWER}"
-TAIL = re.compile(rf"\s*{WORD}(?:(?:\s|/|\\cdot|,(?=\s))*{WORD})*\s*$")
+TAIL = re.compile(rf"\s*(?:/\s*(?=\\text))?{WORD}(?:(?:\s|/|\\cdot|,(?=\s))*{WORD})*\s*$")
 # 864 in^2, but 12 in total
 PREPOSITION = re.compile(r"\bin\b(?=[\s{}]+(?!per\b)[A-Za-z])", re.IGNORECASE)
 PIECE = re.compile(r"(?P<word>[A-Za-z]+)|\^\s*\{?\s*(?P<power>-?\d)|(?P<per>/)")
@@ -120,7 +120,7 @@ def read_unit(text: str) -> Unit | None:
     last, sign, pending = "", 1, 1
     for piece in PIECE.finditer(PREPOSITION.sub(" ", text.replace(r"\text", " "))):
         word = (piece["word"] or "").lower()
-        if word in CHANGING or (word in RAISED and not last):
+        if word in CHANGING or piece["word"] == "k" or (word in RAISED and not last):
             return None
         if piece["per"] or word == "per" or (word == "an" and last):
             sign = -1

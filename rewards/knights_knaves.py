@@ -28,12 +28,12 @@ FILLER = frozenset(
     re.findall(
         r"\w+",
         """a an the is are was be must and both also so then therefore thus hence while whereas but
-        as which means that we have conclude respectively""",
+        as which means that we have conclude respectively only person name role identity""",
     )
 )
 MARKUP = re.compile(r"\\(?:text(?:bf|it|rm)?|mathrm|mathbf|quad|newline|item)(?![A-Za-z])|\\\\")
 LABEL = r"[(\[]?\d{1,3}[)\].:]"
-PUNCTUATION = r"[\s,.;:()\[\]{}*_\-\u2013\u2014=>|\"'`\u2022#\u2192]+"
+PUNCTUATION = r"[\s$,.;:()\[\]{}*_\-\u2013\u2014=>|\"'`\u2022#\u2192]+"
 
 
 @reads_answer

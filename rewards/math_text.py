@@ -104,7 +104,7 @@ REPLACED = tuple(
         ),
         (r"(?<![A-Za-z\\])(pi|sqrt|infinity)(?![A-Za-z])", r"\\\1 "),
         (rf"\\(?:operatorname|mathrm|text)\s*\{{\s*({FUNCTIONS})\s*\}}", r"\\\1 "),
-        (rf"(?<![A-Za-z\\])({FUNCTIONS})(?=\s*[(^\\]|\s+\d*[A-Za-z](?![A-Za-z]))", r"\\\1"),
+        (rf"(?<![A-Za-z\\])({FUNCTIONS})(?=\s*[(^\\]|\s+(?:\d|[A-Za-z](?![A-Za-z])))", r"\\\1"),
         (r"\\infinity\s", r"\\infty "),
         (r"(?<=[)\]])\s*U\s*(?=[(\[])", r"\\cup "),
         (r"(?<=[)\]])\s*-\s*(?=\\\{)", r"\\setminus "),
