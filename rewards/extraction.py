@@ -33,6 +33,7 @@ Pure, total, and but for a regex linear in the length of the text.
 """
 
 import functools
+import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -218,7 +219,7 @@ def reads_answer(grader: G) -> G:
 
 
 def extraction_of(grader: Callable[..., Any]) -> Callable[[str], Extraction] | None:
-    """What the grader reads as the answer, with the settings bound to it; None if it reads none."""
+    """What the grader reads as the answer, with its own settings; None if it reads none."""
     settings: dict[str, Any] = {}
     while isinstance(grader, functools.partial):
         settings = dict(grader.keywords) | settings
@@ -226,5 +227,7 @@ def extraction_of(grader: Callable[..., Any]) -> Callable[[str], Extraction] | N
     read = getattr(grader, "extraction", None)
     if read is None:
         return None
+    known = inspect.signature(grader).parameters.values()
+    settings = {p.name: p.default for p in known if p.default is not p.empty} | settings
     chosen = {key: settings[key] for key in ("style", "mode") if key in settings}
     return functools.partial(read, **chosen)

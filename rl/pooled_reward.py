@@ -13,6 +13,7 @@ from typing import Any
 from rewards import WorkerPool
 from rewards.base import text_of
 from rewards.columns import Columns
+from rewards.extraction import Extraction
 from rewards.values import Failed, RewardError, Value
 from rewards.worker_pool import Outcome, Running
 
@@ -24,6 +25,7 @@ class PooledReward:
     """columns: those of a grader of one text; None for TRL's call.
 
     together: the grader is async or has a batch version, so that many texts go in one call.
+    extraction: for one that is marked as a reader of answers, what it reads.
     """
 
     name: str
@@ -31,6 +33,7 @@ class PooledReward:
     limit: float
     columns: Columns | None
     together: bool
+    extraction: Callable[..., Extraction] | None = None
 
     def __call__(self, prompts: Any, completions: Any, **columns: Any) -> Values:
         return self.start(prompts=prompts, completions=completions, **columns)()

@@ -9,13 +9,14 @@ others are settings of the function or class. A reward of the user's own runs in
 where it may hang or crash, and is imported there only; `in_process: true` runs it in the trainer.
 """
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rewards import WorkerPool
+from rewards import WorkerPool, extract
 from rewards.columns import Columns
 from rewards.worker_pool import START_LIMIT, NotStarted
 from rl.binding import Mismatch, Report, coerce, parameters
@@ -144,12 +145,14 @@ def _in_workers(
     columns = found["columns"]
     per = "call" if columns is None else "completion"
     limit = settings.get("timeout", SECONDS[per])
+    reads = found["reads"]
     return PooledReward(
         name=name,
         pool=pool,
         limit=float(limit),
         columns=None if columns is None else Columns(**columns),
         together=bool(found["together"]),
+        extraction=None if reads is None else functools.partial(extract, **reads),
     )
 
 

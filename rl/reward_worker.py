@@ -11,6 +11,7 @@ Values come back as plain numbers, see `rewards.values`.
 """
 
 import asyncio
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -20,6 +21,7 @@ from typing import Any
 
 from rewards import REWARDS
 from rewards.columns import columns_of
+from rewards.extraction import extraction_of
 from rewards.values import RewardError, value_of, values_of
 from rewards.worker_server import describe as told
 from rl.resolve import lookup
@@ -75,7 +77,9 @@ class Served:
             return {"problems": [("", self.problem)], "signature": True}
         together = self.is_grader and (is_async(self.function) or hasattr(self.function, "batch"))
         columns = asdict(self.columns) if self.columns is not None else None
-        return {"problems": [], "columns": columns, "together": together}
+        read = extraction_of(self.function)
+        reads = read.keywords if isinstance(read, functools.partial) else None  # style, mode
+        return {"problems": [], "columns": columns, "together": together, "reads": reads}
 
     def _one(self, text: str, columns: Mapping[str, Any]) -> Reply:
         value = _finished(self.function(text, **columns))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rewards.values import Failed, RewardError
+from rl.answers import answer_reader
 from rl.pooled_reward import PooledReward
 from rl.reward_binding import bind_reward
 from rl.reward_calls import RewardCalls, probe
@@ -16,6 +17,7 @@ GRADERS = """
 import asyncio, ctypes, os, signal, sys, time
 from dataclasses import dataclass
 from near import BONUS
+from rewards import reads_answer
 
 def right(completion, answer): return completion == answer
 def setting(completion, answer="column", *, bonus=0.0): return len(answer) + bonus
@@ -57,6 +59,8 @@ async def async_batch(prompts, completions, **_):
     await asyncio.sleep(0.01)
     return [float(c) for c in completions]
 def batch_hangs(completions, **_): time.sleep(1000)
+@reads_answer
+def reads_a_box(completion, answer, *, style="box", mode="strict"): return 0.0
 def batch_short(completions, **_): return [1.0]
 def tensors(completions, **_):
     import torch
@@ -171,6 +175,17 @@ def test_trls_call_async_with_tensors_and_late(folder: Path) -> None:
     assert graded(bound(folder, "batch_hangs", timeout=0.5)) == ["timeouts"] * 6
     with pytest.raises(RewardError, match="reward batch_short returned 1 values for 6 completions"):
         graded(bound(folder, "batch_short"))
+
+
+def test_the_answers_of_a_marked_grader_are_watched(folder: Path) -> None:
+    """By its own style: that of its signature, or of the recipe."""
+    text = r"<answer>6</answer> \boxed{7}"
+    for settings, answer in (({}, "7"), ({"style": "tag"}, "6")):
+        marked = bound(folder, "reads_a_box", **settings)
+        place, read = answer_reader([bound(folder, "right"), marked])
+        assert place == 1
+        assert read is not None
+        assert read(text).text == answer
 
 
 @pytest.mark.parametrize(
