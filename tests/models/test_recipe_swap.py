@@ -33,10 +33,10 @@ def test_two_optimizer_steps(name: str, steps: int, tmp_path: Path, shared_data:
     ]
     assert rl.train.main([str(RECIPE), *overrides]) == 0
     history = json.loads((tmp_path / "run" / "log_history.json").read_text())
-    steps = [entry for entry in history if "grad_norm" in entry]
-    assert len(steps) == 2
-    assert steps[0]["ratio/mean"] == pytest.approx(1.0, abs=1e-3)
+    logged = [entry for entry in history if "grad_norm" in entry]
+    assert len(logged) == 2
+    assert logged[0]["ratio/mean"] == pytest.approx(1.0, abs=1e-3)
     names = [reward["name"] for reward in yaml.safe_load(RECIPE.read_text())["rewards"]]
-    assert {f"rewards/{reward}" for reward in names} <= set(steps[0])
+    assert {f"rewards/{reward}" for reward in names} <= set(logged[0])
     assert (tmp_path / "run" / "adapter_config.json").is_file()
     assert family_of(str(tmp_path / "run")) == name
