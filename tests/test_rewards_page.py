@@ -42,7 +42,7 @@ def folder(tmp_path: Path, monkeypatch) -> Path:
 
 def test_the_page_has_what_the_tests_look_for() -> None:
     assert list(FILES) == ["my_rewards.py", "parts.py"]
-    assert (len(RECIPES), len(CASES), len(COMMANDS), len(POLICY)) == (6, 2, 4, 20)
+    assert (len(RECIPES), len(CASES), len(COMMANDS), len(POLICY)) == (6, 2, 4, 23)
 
 
 @pytest.mark.parametrize("entry", RECIPES, ids=str)
