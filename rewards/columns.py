@@ -85,7 +85,7 @@ def columns_of(score: Callable[..., Any]) -> Columns:
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     if not parameters or parameters[0].kind not in (*positional, inspect.Parameter.VAR_POSITIONAL):
         raise ValueError(
-            f"a grader is called as score(completion, **columns), but {score!r} takes no argument "
+            f"a grader is called as score(completion, **columns), but {name!r} takes no argument "
             "for the text"
         )
     by_name = [

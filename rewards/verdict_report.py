@@ -96,8 +96,8 @@ def _tally(prefix: str, verdicts: Sequence[Verdict]) -> str:
 def _cost(verdicts: Sequence[Verdict], seconds: float, workers: int) -> str:
     slowest = max(verdicts, key=lambda v: v.seconds)
     busy = sum(v.seconds for v in verdicts)
-    rate = len(verdicts) / max(busy / workers, 1e-9)
+    rate = f"{len(verdicts) * workers / busy:.0f} gradings/s with " if busy else ""  # all failed
     return (
-        f"{len(verdicts)} gradings: {rate:.0f} gradings/s with {workers} workers, {seconds:.1f} s "
+        f"{len(verdicts)} gradings: {rate}{workers} worker{'s' * (workers > 1)}, {seconds:.1f} s "
         f"in all; slowest {slowest.seconds:.2f} s ({slowest.case.id})\n"
     )

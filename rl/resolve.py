@@ -10,6 +10,7 @@ import importlib
 import traceback
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import ModuleType
 
 from rewards import target
 from rewards.target import import_file
@@ -47,9 +48,10 @@ def _may_be_plug_in(name: str, registry: Mapping[str, object]) -> bool:
 
 def _unknown(kind: str, name: str, registry: Mapping[str, object]) -> ValueError:
     example = "my_reward" if kind == "reward" else f"My{kind.title()}"
+    file = name if name.endswith(".py") else "my_file.py"
     return ValueError(
         f"unknown {kind} {name!r}{did_you_mean(name, registry)} "
-        f'Known: {", ".join(sorted(registry))}. Your own: "my_file.py:{example}".'
+        f'Known: {", ".join(sorted(registry))}. Your own: "{file}:{example}".'
     )
 
 
@@ -62,7 +64,11 @@ def plug_in(reference: str, folder: Path) -> object:
     except (Exception, SystemExit) as error:  # the plug-in's own code may raise anything
         raise ValueError(f"{reference!r} cannot be imported: {_describe(error)}") from error
     if not hasattr(module, attribute):
-        public = [name for name in vars(module) if not name.startswith("_")]
+        public = [
+            name
+            for name, value in vars(module).items()
+            if not name.startswith("_") and not isinstance(value, ModuleType)
+        ]
         raise ValueError(
             f"{reference!r}: {source} has no {attribute!r}{did_you_mean(attribute, public)} "
             f"It defines: {', '.join(sorted(public)) or 'nothing'}."

@@ -122,6 +122,8 @@ def test_settings_reach_the_batch_version_too(folder: Path, monkeypatch) -> None
 SENTENCES = {
     "parity:d1_gsm8": "R: unknown reward 'parity:d1_gsm8'; did you mean 'parity:d1_gsm8k'? Known: "
     f'{", ".join(sorted(known_rewards()))}. Your own: "my_file.py:my_reward".',
+    "mine.py": f"R: unknown reward 'mine.py'. Known: {', '.join(sorted(known_rewards()))}. "
+    'Your own: "mine.py:my_reward".',
     "mine.py:scor": "R: 'mine.py:scor': mine.py has no 'scor'; did you mean 'score'? It defines: "
     "LIMIT, MODELS, MeanField, SPEC, Sharper, Shorter, dataclass, neither, score, slow_score, "
     "trl_reward.",
