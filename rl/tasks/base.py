@@ -77,8 +77,8 @@ def assert_disjoint(train: Sequence[Row], test: Sequence[Row]) -> None:
         )
         raise ValueError(
             f"{len(shared)} of {len(test)} test prompts are also training prompts, so a test score "
-            f"would measure memory: {examples}. Give the task a folder with separate train and "
-            f"test files, or train and test tasks with separate paths"
+            f"would measure memory: {examples}. Give the task a folder with a train and a "
+            f"test file that share no prompt"
         )
 
 

@@ -65,10 +65,11 @@ class ReasoningGym(Task):
             )
         from reasoning_gym.factory import DATASETS
 
-        if self.dataset not in DATASETS or self.dataset == "composite":
+        known = sorted(DATASETS.keys() - {"composite"})
+        if self.dataset not in known:
             raise ValueError(
                 f"task {self.name!r}: dataset {self.dataset!r} is none of reasoning-gym's"
-                f"{did_you_mean(self.dataset, DATASETS)}"
+                f"{did_you_mean(self.dataset, known)} Known: {', '.join(known)}"
             )
         if min(self.train_size, self.validation_size, self.test_size) < 0:
             raise ValueError(f"task {self.name!r}: the sizes are numbers of rows, 0 or more")

@@ -47,7 +47,10 @@ def check_path(task: str, path: str, expected: str, suffixes: tuple[str, ...] = 
         raise ValueError(f"task {task!r}: the path is empty. {expected}")
     if place.is_dir():
         if not any(file.suffix in suffixes for file in place.iterdir()):
-            raise ValueError(f"task {task!r}: no .jsonl or .csv file in {path!r}. {expected}")
+            raise ValueError(
+                f"task {task!r}: no .jsonl or .csv file in {path!r}; it has {_names(place)}. "
+                f"{expected}"
+            )
     elif place.exists():
         if place.suffix not in suffixes:
             raise ValueError(f"task {task!r}: {path!r} is neither .jsonl nor .csv. {expected}")
@@ -80,10 +83,17 @@ def _file_of(task: str, place: Path, held: str) -> Path:
     for suffix in WITH_PARQUET:
         if (place / f"{held}{suffix}").exists():
             return place / f"{held}{suffix}"
-    present = ", ".join(sorted(p.name for p in place.iterdir())) or "nothing"
     raise ValueError(
-        f"task {task!r}: {str(place)!r} has no {held}.jsonl or {held}.csv; it has {present}"
+        f"task {task!r}: {str(place)!r} has no {held}.jsonl or {held}.csv; it has {_names(place)}"
     )
+
+
+def _names(folder: Path) -> str:
+    """The first of what is in a folder; a packed file is to be unpacked."""
+    names = sorted(p.name for p in folder.iterdir())
+    packed = any(name.endswith((".gz", ".zip", ".zst")) for name in names)
+    listed = ", ".join(names[:10] + ["..."] * (len(names) > 10)) or "nothing"
+    return listed + ", to be unpacked first" * packed
 
 
 def _read_file(file: Path, held: str) -> Iterator[Record]:

@@ -130,7 +130,10 @@ def test_a_path_of_another_kind(tmp_path: Path):
     with pytest.raises(ValueError, match=r"'gsm8k': the path is empty\. A folder"):
         Gsm8k(path="").validate()
     (tmp_path / "test.parquet").touch()
-    with pytest.raises(ValueError, match=r"no \.jsonl or \.csv file in"):
+    with pytest.raises(ValueError, match=r"no \.jsonl or \.csv file in .*it has test\.parquet\. A"):
+        Gsm8k(path=str(tmp_path)).validate()
+    (tmp_path / "test.jsonl.gz").touch()
+    with pytest.raises(ValueError, match=r"test\.jsonl\.gz, test\.parquet, to be unpacked first"):
         Gsm8k(path=str(tmp_path)).validate()
     with pytest.raises(ValueError, match=r"is neither \.jsonl nor \.csv"):
         Gsm8k(path=str(tmp_path / "test.parquet")).validate()

@@ -76,7 +76,7 @@ def test_too_few_questions():
     ("settings", "message"),
     [
         ({"dataset": "mini_sudku"}, "did you mean 'mini_sudoku'"),
-        ({"dataset": "composite"}, "none of reasoning-gym's"),
+        ({"dataset": "composite"}, r"reasoning-gym's.* Known: .*complex_arithmetic, count"),
         ({"test_size": -1}, "numbers of rows"),
         ({"config": {"seed": 3}}, "config sets seed"),
         ({"config": {"min_empty": 9, "max_empty": 3}}, "refuses config"),
