@@ -64,7 +64,7 @@ class Grading:
             self.metrics.add_all(f"rewards/{name}/not_graded", rewards.isnan())
             self.metrics.add(f"rewards/{name}/errors", float(errors.get(name, 0)))
         self.metrics.add("time/reward", time.perf_counter() - start)
-        return torch.tensor([self.rewards.total(each) for each in values])
+        return torch.tensor(self.rewards.totals(values))
 
     def _failures(self, metrics: dict[str, list[float]], count: int) -> None:
         """How gradings failed, as shares of the completions; taken out of `metrics`."""

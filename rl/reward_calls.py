@@ -60,6 +60,7 @@ class RewardCalls:
     on_error: told the name of a reward and what is wrong with what it did.
     extra, metrics: what the functions passed to `log_extra` and `log_metric` since `take_logs`;
         also the components, and how often a call of a function failed in each way.
+    failed: which completions of the last call a reward failed to grade.
     """
 
     names: list[str]
@@ -69,6 +70,7 @@ class RewardCalls:
     extra: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list), init=False)
     metrics: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list), init=False)
     errors: dict[str, int] = field(default_factory=lambda: defaultdict(int), init=False)
+    failed: list[bool] = field(default_factory=list[bool], init=False)
 
     def __call__(
         self,
@@ -79,12 +81,21 @@ class RewardCalls:
     ) -> list[list[float]]:
         """One list per completion, with one value per reward; NaN where it was not graded."""
         arguments = self._arguments(rows, completions, completion_ids, trainer_state)
+        self.failed = [False] * len(rows)
         outcomes = _finished([_attempt(function, arguments) for function in self.functions])
         columns = [
             self._checked(name, outcome, len(rows))
             for name, outcome in zip(self.names, outcomes, strict=True)
         ]
         return [list(values) for values in zip(*columns, strict=True)]
+
+    def totals(self, values: Sequence[Sequence[float]]) -> list[float]:
+        """Of the completions of the last call. NaN where a grading failed, whatever the other
+        rewards gave: 0 in its place would be a punishment, or beside penalties a prize."""
+        return [
+            math.nan if failed else self.total(each)
+            for each, failed in zip(values, self.failed, strict=True)
+        ]
 
     def total(self, values: Sequence[float]) -> float:
         """Weighted sum of one completion's rewards; NaN if none of them graded it."""
@@ -127,6 +138,10 @@ class RewardCalls:
             raise outcome
         values = [_finite(value) for value in values_of(name, outcome, expected)]
         failed = [value for value in values if isinstance(value, Failed)]
+        self.failed = [
+            before or isinstance(value, Failed)
+            for before, value in zip(self.failed, values, strict=True)
+        ]
         self._tell(name, failed, expected)
         failed += [value.failed for value in values if isinstance(value, Unsettled)]
         for kind in FAILURES:

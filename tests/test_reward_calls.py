@@ -222,6 +222,23 @@ def test_totals_are_weighted_and_skip_what_was_not_graded() -> None:
     assert math.isnan(rewards.total([math.nan, math.nan]))
 
 
+def test_a_failed_grading_leaves_no_total() -> None:
+    """A time-out beside penalties would be a prize if it counted as 0."""
+
+    def penalty(completions: Any, **columns: Any) -> list[float | None]:
+        return [-1.0, -1.0]
+
+    def failing(completions: Any, **columns: Any) -> list[float | None]:
+        return [math.nan, None]
+
+    rewards = calls(penalty, failing)
+    totals = rewards.totals(run(rewards))
+    assert math.isnan(totals[0])
+    assert totals[1] == -1.0
+    rewards.functions[1] = penalty
+    assert rewards.totals(run(rewards)) == [-2.0, -2.0]  # failures are of the last call
+
+
 def test_probe_calls_on_the_gold_answers_of_two_rows_and_keeps_no_logs() -> None:
     seen: list[Any] = []
 
