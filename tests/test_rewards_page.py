@@ -84,7 +84,7 @@ def test_extraction_example() -> None:
     exec(importing, names)
     assert len(lines) == 3
     for line in lines:
-        call, _, comment = line.partition("   #")
+        call, _, comment = line.partition("  #")
         assert eval(call, names) == re.findall(r'"(\w+)"', comment)[0], line
 
 

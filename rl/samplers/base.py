@@ -24,6 +24,7 @@ from torch import Tensor
 from estimators import BlockwiseDenoiser, Decoding, Denoiser, RowRandom, in_context
 
 from .draw import Draw
+from .proposal import Proposal
 from .rollout import Rollout
 
 
@@ -38,26 +39,6 @@ class RolloutDenoiser(Denoiser, Protocol):
     def equalize(self, count: int, /) -> int:
         """The largest count of all ranks that must call the model equally often; else `count`."""
         ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Proposal:
-    """What a rule may look at."""
-
-    logp: Float[Tensor, "R L"]  # T = 1 log-prob of the proposed token
-    peak: Float[Tensor, "R L"]  # T = 1 log-prob of the most likely token
-    noise: Float[Tensor, "R L"]  # U[0, 1), the row's own
-    eligible: Bool[Tensor, "R L"]  # masked, in the current block
-    due: Int[Tensor, " R"]  # tokens that the schedule asks for now
-
-    def first(
-        self, rank: Float[Tensor, "R L"], count: Int[Tensor, " R"] | None = None
-    ) -> Int[Tensor, "R L"]:
-        """0, 1, ... at the `count` (or due) positions of highest rank, leftmost first; else -1."""
-        count = self.due if count is None else count
-        falling = rank.masked_fill(~self.eligible, -torch.inf)
-        place = falling.argsort(dim=-1, descending=True, stable=True).argsort(-1)
-        return torch.where(self.eligible & (place < count[:, None]), place, -1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from .base import Proposal, Sampler
+from .base import Sampler
+from .proposal import Proposal
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from estimators import Decoding
 
-from .base import Proposal, Sampler
+from .base import Sampler
+from .proposal import Proposal
 
 
 @dataclass(frozen=True, kw_only=True)
