@@ -13,6 +13,7 @@ from rewards.parity_d1 import (
     d1_sudoku,
     d1_xml_count,
 )
+from rewards.parity_d1_math import d1_math
 from rewards.parity_open_r1 import (
     open_r1_accuracy,
     open_r1_cosine,
@@ -39,6 +40,7 @@ PARITY: dict[str, Callable[..., Any]] = {
         d1_strict_format,
         d1_xml_count,
         d1_boxed_and_answer_tags,
+        d1_math,
         d1_countdown,
         d1_sudoku,
         open_r1_accuracy,

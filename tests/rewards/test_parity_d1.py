@@ -160,11 +160,36 @@ def test_python_value_is_evals_within_bounds():
             python_value(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "gold", "score"),
+    [
+        (r"so \boxed{\dfrac12}", r"\frac{1}{2}", 2.0),
+        (r"\boxed{3/4}", r"\frac34", 2.0),
+        (r"\boxed{x = 0.5}", r"\frac{1}{2}", 2.0),
+        (r"\boxed{12\text{ cm}}", "12", 2.0),
+        (r"first \boxed{1}, then \boxed{\sqrt3}", r"\sqrt{3}", 2.0),
+        ("5", "5", 2.0),  # no box: all of it
+        # its faults
+        (r"\boxed{0.25}", r"\frac14", 0.0),
+        (r"\boxed{1,000}", "1000", 0.0),
+        (r"\boxed{\text{(A)}}", "A", 0.0),
+        (r"\boxed{x+1}", "1+x", 0.0),
+        (r"\boxed{x/2}", r"\frac{x}{2}", 0.0),
+        (r"\boxed{7} in a \boxed command", "7", 0.0),
+        (r"\boxed{7", "7", 0.0),
+        ("<answer>7</answer>", "7", 0.0),
+    ],
+)
+def test_math(text: str, gold: str, score: float):
+    assert d1("math", text, answer=gold) == score
+
+
 def test_real_generations(shared_data: Path):
     """What d1's training rewards pay LLaDA-8B-Instruct (all 6,426 outputs), as measured with d1's
     own functions: format never, a tenth for nearly every Countdown answer. (d1's evaluation reads
     unclosed <answer> tags of Sudoku too, and gets 6.7 and 5.5.)"""
     tenths: Counter[int] = Counter()
+    right: Counter[int] = Counter()
     sudoku: dict[int, list[float]] = defaultdict(list)
     with gzip.open(shared_data / "d1_llada_generations.jsonl.gz", "rt") as lines:
         for row in map(json.loads, lines):
@@ -178,6 +203,9 @@ def test_real_generations(shared_data: Path):
                 puzzle = row["question"].split(":")[1].strip()
                 gold = row["ground_truth"]
                 sudoku[length].append(d1("sudoku", text, puzzle=puzzle, solution=gold))
+            elif row["task"] == "math500":
+                right[length] += d1("math", text, answer=row["ground_truth"]) == 2.0
+    assert right == {128: 130, 256: 162, 512: 181}
     assert tenths == {128: 243, 256: 201, 512: 182}
     assert {length: len(scores) for length, scores in sudoku.items()} == dict.fromkeys(tenths, 256)
     assert [round(100 * mean(sudoku[length]), 1) for length in (128, 256, 512)] == [11.7, 5.9, 4.8]

@@ -8,7 +8,7 @@ from rl.reward_binding import bind_reward
 
 
 def test_parity_names_are_names_of_the_registry():
-    assert len(PARITY) == 20
+    assert len(PARITY) == 21
     for name, reward in PARITY.items():
         assert lookup("reward", name, REWARDS, Path()) is reward
         assert "Faults: " in reward.__doc__, name
