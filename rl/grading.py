@@ -63,6 +63,12 @@ class Grading:
             self.metrics.add_all(f"rewards/{name}", rewards[~rewards.isnan()])
             self.metrics.add_all(f"rewards/{name}/not_graded", rewards.isnan())
             self.metrics.add(f"rewards/{name}/errors", float(errors.get(name, 0)))
+            if len(self.rewards.names) > 1 and bool(rewards.isnan().all()):
+                self._warn_once(
+                    f"silent {name}",
+                    f"reward {name} graded none of {len(rewards)} completions of a step: it gave "
+                    "None or failed for all; does it fit this task (its columns, its answers)?",
+                )
         self.metrics.add("time/reward", time.perf_counter() - start)
         return torch.tensor(self.rewards.totals(values))
 

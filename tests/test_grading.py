@@ -82,3 +82,19 @@ def test_the_log_has_the_rewards_by_name_where_the_graded_texts_are_learned_from
         ("5x", {"total": 5.0}, 1.5),
         ("6y", {"total": None}, 3.0),
     ]
+
+
+def test_a_reward_that_grades_nothing_beside_one_that_does_is_told(caplog) -> None:
+    AcceleratorState._reset_state(reset_partial_state=True)
+
+    def silent(completions: list[str], **_: Any) -> list[float | None]:
+        return [1.0 if "3" in text else None for text in completions]
+
+    calls = RewardCalls(["value", "silent"], [value, silent], [1.0, 1.0])
+    grading = Grading(calls, Accelerator(cpu=True), Metrics())
+    record(grading, ["3", "2"], group=2)
+    assert "graded none" not in caplog.text
+    for _ in range(2):
+        record(grading, ["1", "2"], group=2)
+    assert caplog.text.count("reward silent graded none of 2 completions") == 1
+    assert "reward value graded none" not in caplog.text
