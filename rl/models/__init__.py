@@ -4,6 +4,7 @@ from .a2d_qwen2 import A2D_QWEN2
 from .a2d_qwen3 import A2D_QWEN3
 from .bert import BERT
 from .dream import DREAM
+from .fast_dllm_v2 import FAST_DLLM_V2
 from .llada import LLADA
 from .llada2 import LLADA2
 from .llada_moe import LLADA_MOE
@@ -22,6 +23,7 @@ MODELS: dict[str, ModelSpec] = {
     "open_dcoder": OPEN_DCODER,
     "sdar": SDAR,
     "sdar_moe": SDAR_MOE,
+    "fast_dllm_v2": FAST_DLLM_V2,
     "a2d_qwen3": A2D_QWEN3,
     "a2d_qwen2": A2D_QWEN2,
     "modernbert": MODERNBERT,

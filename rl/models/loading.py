@@ -150,10 +150,11 @@ def _block_size(spec: ModelSpec, source: ModelSource, fields: Mapping[str, Any])
         return None
     if source.block_size is not None:
         return source.block_size
-    if fields.get("block_size") is not None:
-        return int(fields["block_size"])
+    for name in ("block_size", spec.config_block_field):  # ours, in a model that we saved; theirs
+        if fields.get(name) is not None:
+            return int(fields[name])
     logger.info(
-        "config.json of %s has no block_size; taking the published %d. If the checkpoint was "
+        "config.json of %s has no block size; taking the published %d. If the checkpoint was "
         "trained with another one, set model.block_size.",
         spec.name,
         spec.block_size,

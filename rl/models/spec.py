@@ -29,6 +29,7 @@ class ModelSpec:
     shift: 0: the hidden state of position p predicts token p; 1: that of p - 1 does.
     block_size: None: every token sees every token. A number: blocks of this published size; a token
         sees its block and earlier ones. A config's own comes first.
+    config_block_field: what the checkpoint's config calls it.
     block_origin, block_context, seed_first: see block_layout.py.
     config_from: the checkpoint's config.json -> native config; a KeyError names a missing field.
     head: (model, hidden) -> logits; the *whole* output head, not only its last matrix.
@@ -61,6 +62,7 @@ class ModelSpec:
     tiny_tokenizer: Callable[[], PreTrainedTokenizerFast]
     shift: Literal[0, 1] = 0
     block_size: int | None = None
+    config_block_field: str = "block_size"
     block_origin: Literal["absolute", "response"] = "absolute"
     block_context: Literal["block", "causal"] = "block"
     seed_first: bool = False

@@ -112,6 +112,7 @@ dream_tokenizer = partial(_chatml_tokenizer, "<|mask|>", "<|beginoftext|>")
 open_dcoder_tokenizer = partial(_chatml_tokenizer, "[MASK]")
 a2d_tokenizer = partial(_chatml_tokenizer, "<|mask|>")
 sdar_tokenizer = partial(_chatml_tokenizer, "<|MASK|>")
+fast_dllm_tokenizer = partial(_chatml_tokenizer, "|<MASK>|")
 
 
 def _over_characters(

@@ -32,6 +32,7 @@ LORA = {
     "open_dcoder": (SEVEN, 14, SEVEN, 14),
     "sdar": (SEVEN, 14, SEVEN, 14),
     "sdar_moe": (FOUR, 8, FOUR, 8),
+    "fast_dllm_v2": (SEVEN, 14, SEVEN, 14),
     "a2d_qwen3": (SEVEN, 14, SEVEN, 14),
     "a2d_qwen2": (SEVEN, 14, SEVEN, 14),
     "modernbert": (("Wqkv", "Wi"), 4, ("Wqkv", "Wi", "Wo"), 8),

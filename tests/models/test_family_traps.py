@@ -98,7 +98,7 @@ def test_the_size_of_a_block(made: Path, tmp_path: Path, caplog: pytest.LogCaptu
     edit_config(made, block_size=None)
     with caplog.at_level("INFO"):
         assert from_folder(made, "sdar").block_size == 4
-    assert "has no block_size; taking the published 4" in caplog.text
+    assert "has no block size; taking the published 4" in caplog.text
 
 
 def test_a_size_of_blocks_where_there_are_none(llada: Path):
