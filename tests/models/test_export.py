@@ -79,7 +79,7 @@ def test_a_folder_with_something_in_it_is_not_overwritten(llada: Path) -> None:
 def test_several_families_of_one_class_have_to_be_told_apart(tmp_path: Path) -> None:
     folder = make_tiny_checkpoint("open_dcoder", tmp_path / "made")
     edit_config(folder, denoiser_family=None)
-    several = "several families read; name one of dream, open_dcoder, a2d_qwen2 with --family"
+    several = "several families read; name one of dream, open_dcoder, .* with --family"
     with pytest.raises(ValueError, match=several):
         export(str(folder), tmp_path / "out", layout="native")
     export(str(folder), tmp_path / "out", layout="native", family="open_dcoder")
