@@ -184,6 +184,7 @@ PROGRAM = """
 import os, signal, sys, threading
 from rewards import WorkerPool
 how, target, note = sys.argv[1:]
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background of a shell
 pool = WorkerPool(target, workers=2, limit=300)
 pool.run([(1,), (2,)])
 threading.Thread(
@@ -217,7 +218,10 @@ def test_no_orphan_not_even_in_a_session_of_its_own(target: str, tmp_path: Path,
         if how == "interrupt":
             time.sleep(0.3)
             os.killpg(parent.pid, signal.SIGINT)  # what a terminal does on Ctrl-C
-        code = parent.wait(60)
+        try:
+            code = parent.wait(60)
+        finally:
+            parent.kill()
         if how == "fork":
             assert until_gone(pids, 10) == []  # before the child ends
             os.killpg(parent.pid, signal.SIGKILL)
