@@ -73,16 +73,17 @@ def _respelled(text: str) -> str:
 def _braced_fractions(text: str) -> str:
     r"""\frac12, \frac1{72} -> \frac{1}{2}, \frac{1}{72}; all or none."""
     first, *parts = text.split(r"\frac")
+    found = [first]
     for part in parts:
         if part.startswith("{"):
-            first += r"\frac" + part
+            found.append(part)
         elif len(part) < 2:
             return text
         elif part[1] == "{":
-            first += rf"\frac{{{part[0]}}}{part[1:]}"
+            found.append(f"{{{part[0]}}}{part[1:]}")
         else:
-            first += rf"\frac{{{part[0]}}}{{{part[1]}}}{part[2:]}"
-    return first
+            found.append(f"{{{part[0]}}}{{{part[1]}}}{part[2:]}")
+    return r"\frac".join(found)
 
 
 def _slashed(text: str) -> str:

@@ -86,6 +86,7 @@ TARGETS: dict[str, Target] = {
     "parity:d1_strict_format": Target(rows=[{}], high=0.5, texts=1_000),
     "parity:d1_xml_count": Target(rows=[{}], low=-1e5, high=0.5, texts=1_000),
     "parity:d1_boxed_and_answer_tags": Target(rows=[{}], high=0.75, texts=1_000),
+    "parity:d1_math": Target(rows=GOLDS, high=2.0, texts=1_000),
     "parity:d1_countdown": Target(rows=NUMBERS, texts=1_000),
     "parity:d1_sudoku": Target(rows=[PUZZLE], texts=1_000),
     "parity:open_r1_accuracy": Target(rows=SOLUTIONS, texts=100, batch=25),

@@ -138,15 +138,15 @@ def test_a_tower_of_powers_scores_zero_from_any_thread_and_no_signal_is_touched(
     previous = signal.signal(signal.SIGALRM, outer_alarm)
     signal.setitimer(signal.ITIMER_REAL, 500)
     scores: list[float | None] = []
-    boxes = [f"\\boxed{{{answer}}}" for answer in (TOWER, "1+x", TOWER, "2+x")]
+    boxes = [f"\\boxed{{{answer}}}" for answer in (TOWER, "41+x", TOWER, "43+x")]
     try:
         thread = threading.Thread(
-            target=lambda: scores.extend(grade_math(boxes, ["3", "x+1", "3", "x+1"], pool=pool))
+            target=lambda: scores.extend(grade_math(boxes, ["3", "x+41", "3", "x+41"], pool=pool))
         )
         thread.start()
         thread.join(60)
         assert scores == [0.0, 1.0, 0.0, 0.0]
-        assert pool.counts == {"timeout": 1, "ok": 2}  # equal pairs are graded once
+        assert pool.counts == {"timeout": 1, "ok": 2}  # equal pairs are asked once
         assert signal.getsignal(signal.SIGALRM) is outer_alarm
         assert signal.setitimer(signal.ITIMER_REAL, 0)[0] > 400
     finally:

@@ -227,7 +227,7 @@ def test_no_orphan_not_even_in_a_session_of_its_own(target: str, tmp_path: Path,
             os.killpg(parent.pid, signal.SIGKILL)
     assert code == (-signal.SIGINT if how == "interrupt" else -signal.SIGKILL)
     pids += map(int, note.read_text().split())
-    assert len(pids) == 6 + 2 + 2
+    assert len(pids) >= 6 + 2  # of the pool, and what the calls started; others come and go
     assert until_gone(pids, 10) == []
 
 
