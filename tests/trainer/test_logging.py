@@ -20,11 +20,10 @@ TRAINERS_OWN = {"loss", "grad_norm", "learning_rate", "epoch", "step"}
 
 
 def documented() -> set[str]:
-    """The names in the README's paragraph; `x_25`, `_50` stands for `x_25` and `x_50`."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    paragraph = text.split("What is logged", 1)[1].split("\n\n", 1)[0]
+    """The names on the page; `x_25`, `_50` stands for `x_25` and `x_50`."""
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     names: set[str] = set()
-    for name in re.findall(r"`([a-z_0-9/NAME]+)`", paragraph):
+    for name in re.findall(r"`([a-z_0-9/NAME]+)`", page):
         if name.startswith("_"):
             names |= {re.sub(r"_\d+", name, known) for known in names if re.search(r"_25", known)}
         names.add(name)
