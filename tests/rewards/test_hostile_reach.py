@@ -5,40 +5,12 @@ What is checked is what is left outside: files, sockets, processes, the secret i
 
 import os
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from rewards import sandbox
-from rewards.sandbox import Limits, Result, run
-
-LIMITS = Limits(wall_s=20, cpu_s=15)
-
-
-@pytest.fixture(params=[None, "fallback"], ids=["namespaces", "fallback"])
-def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setattr(sandbox, "_forced", request.param)
-    yield request.param or "namespaces"
-    sandbox.close()
-
-
-def attempt(body: str, **limits: float) -> Result:
-    """Run statements of which each is tried, and none may succeed."""
-    lines = "\n".join(
-        f"try:\n    {line}\n    print('ESCAPED', {line!r})\nexcept BaseException as e:\n    "
-        f"print('refused', type(e).__name__, e)"
-        for line in body.strip().splitlines()
-    )
-    prelude = "import ctypes, os, resource, signal, socket, subprocess, sys\n"
-    wanted = {"wall_s": 20, "cpu_s": 15} | limits
-    return run(prelude + lines, limits=Limits(**wanted))
-
-
-def refused(body: str) -> None:
-    result = attempt(body)
-    assert "ESCAPED" not in result.stdout, result.stdout
-    assert result.stdout.count("refused") == len(body.strip().splitlines()), result
+from rewards.sandbox import run
+from tests.rewards.hostile import LIMITS, refused
 
 
 def test_writing_outside(mode: str, tmp_path: Path):

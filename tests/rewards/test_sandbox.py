@@ -6,7 +6,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,14 +17,6 @@ from rewards.sandbox import Limits, SandboxError, run
 ROOT = Path(__file__).resolve().parents[2]
 # patient on a busy machine; what is tested ends long before
 LIMITS = Limits(wall_s=30, cpu_s=20)
-
-
-@pytest.fixture(params=[None, "fallback"], ids=["namespaces", "fallback"])
-def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Both ways to isolate; a machine without namespaces tests the second one twice."""
-    monkeypatch.setattr(sandbox, "_forced", request.param)
-    yield request.param or "namespaces"
-    sandbox.close()
 
 
 def test_a_program_runs(mode: str):
