@@ -68,7 +68,8 @@ def fails(copy: Path, tests: tuple[str, ...]) -> bool:
     """Whether a test fails. Anything but a failed or a passed test is an error of the list."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
     # no stale bytecode: two faults in one second may leave files of equal size and time
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    data = {"UNMASK_DATA": str(ROOT.parent / "shared" / "data")}  # beside us, not beside the copy
+    env = {**data, **os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, cwd=copy, env=env, capture_output=True, text=True)
     if done.returncode not in (0, 1):
         raise RuntimeError(f"pytest {' '.join(tests)} did not run:\n{done.stdout}{done.stderr}")
